@@ -1,0 +1,181 @@
+// The Program: one statement language for kernels and for the program around them (design.md section 6).
+//
+// A Program has symbols, buffers, kernels and a `main` block. Kernels see only the buffers they are called with and free symbols (model dimensions,
+// sizes and loop variables of main). Indices are Dims in elements of a flat buffer; values are Exprs.
+//
+// Text (loop_print, loop_parse), one statement a line, `;` starts a comment:
+//   program mnist
+//   target x86-64-v3
+//   dim N in 1..1024
+//   input  x: f32[N, 784] "Input3"
+//   const  w: f32[784, 10] data 0                 or  = {1.0, 2.0}
+//   state  h: f32[2, 128] "hn"
+//   output y: f32[N, 10] "Plus214"                 an extent may be a size defined in main: then the caller states a capacity
+//   temp   t0: f32[N, 784] at 0 region sram        `at`: byte offset in the arena, after plan_memory
+//   kernel fc "Gemm_3" node 7 (x: f32 in, w: f32 in, y: f32 out) schedule "tile(i, 6) vectorize(j, 8)" {
+//     for i in 0..N par {
+//       for j in 0..10 par {
+//         reduce k in 0..784 (acc: f32 = 0.0) {
+//           set acc = fma(x[i*784 + k], w[k*10 + j], acc)
+//         } combine (acc2) { set acc = acc + acc2 }
+//         y[i*10 + j] = max(acc, 0.0)
+//       }
+//     }
+//   }
+//   main { call fc(x, w, y) }
+// Statements:
+//   for v in lo..hi [step n] par|red|seq [unroll] [parallel] { … }
+//   reduce v in lo..hi [step n] (s: T = init, …) { … } combine (s2, …) { … }    s stay readable after it
+//   while EXPR { … }   if EXPR { … } else { … }   break
+//   let x: T = EXPR   (an idx scalar becomes a symbol usable in indices; `let j: idx 0..n-1 = …` states its bounds)
+//   var x: T = EXPR   set x = EXPR   tile acc[6, 2]: f32x8 = EXPR   set acc[i, j] = EXPR
+//   buf[i] = EXPR   buf[i : 8] = EXPR   buf[i : 8 : 4] = EXPR (strided)   buf[i @ offs] = EXPR (scatter, lanes in order)   … ? MASK   buf.f16[i] = EXPR
+//   local buf: T[n]   (n constant; zeroed only by code)
+//   check EXPR else CODE @node       leaves the program with -(CODE + 256*node)
+//   call k(buf, …) [parallel]        parallel: k's outermost statement is a `parallel` loop, the pool may run its iterations in any grouping
+//   team t of n { … barrier … }      only as a kernel's single outermost statement; t is the member's number; `local` inside is per member
+//   size s 0..CAP = EXPR             main only: defines a SYM_DATA symbol
+//   alloc t [bytes]   free t         main only: a temp of unbounded size from env's allocator
+#ifndef MLC_LOOP_H
+#define MLC_LOOP_H
+
+#include "expr.h"
+
+typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_CONST, BUF_STATE, BUF_TEMP, BUF_PARAM, BUF_LOCAL } BufKind;
+
+// How a kernel's output parameter relates to the memory of an input parameter.
+typedef enum { ALIAS_MAY, ALIAS_DISJOINT, ALIAS_SAME } AliasKind;
+
+typedef struct LoopBuffer {
+    Var var;           // var.kind == VAR_BUFFER, var.owner == this
+    BufKind kind;
+    const char *label; // the ONNX tensor's name, or NULL
+    int rank;
+    const Dim **shape; // row-major; NULL for parameters (rank -1: size unknown)
+    const void *bytes; // BUF_CONST: elements
+    size_t nbytes;
+    int blob;          // BUF_CONST: number in the text, -1: inline
+    const Dim *offset; // BUF_TEMP: bytes from the arena's start, NULL before plan_memory
+    const char *region; // NULL: default
+    bool writes, reads; // BUF_PARAM
+    AliasKind alias;    // BUF_PARAM that is written: against every parameter read
+    int tie;            // BUF_OUTPUT that is a state's next value: index of the state buffer, else -1
+    bool unbounded;     // BUF_TEMP given by alloc
+    const Dim *first, *last; // for plan_memory: unused by printers
+} LoopBuffer;
+
+typedef enum {
+    ST_FOR, ST_REDUCE, ST_WHILE, ST_IF, ST_BREAK, ST_LET, ST_VAR, ST_TILE, ST_SET, ST_STORE, ST_LOCAL, ST_CHECK, ST_CALL, ST_TEAM, ST_BARRIER,
+    ST_SIZE, ST_ALLOC, ST_FREE, ST_COMMENT, ST_COUNT
+} StKind;
+
+typedef enum { LOOP_PAR, LOOP_RED, LOOP_SEQ } LoopKind;
+
+typedef struct Stmt Stmt;
+typedef struct { Stmt **data; int n, cap; } Block;
+typedef struct Kernel Kernel;
+
+struct Stmt {
+    StKind kind;
+    // FOR, REDUCE: sym in lo..hi (exclusive) step; TEAM: sym is the member, hi the count; LET of an idx scalar, SIZE: sym is defined
+    const Dim *sym, *lo, *hi;
+    int64_t step;
+    LoopKind loop;
+    bool unroll, parallel; // FOR; CALL: parallel
+    // REDUCE: states[i] starts at inits[i]; body updates them; combine merges others[i] into states[i]
+    int nstates;
+    Var **states, **others;
+    const Expr **inits;
+    Block body, orelse;  // orelse: IF's else, REDUCE's combine
+    // LET, VAR, TILE: var = value; SET: var (tile: idx) = value; STORE: var[dim …] = value; WHILE, IF, CHECK: value is the condition; SIZE: value
+    Var *var;
+    const Dim *idx[3];
+    const Dim *dim;       // STORE: index of lane 0; ALLOC: bytes
+    int64_t stride;       // STORE between lanes: 1 contiguous
+    const Expr *offsets;  // STORE: scatter, NULL
+    const Expr *mask;     // STORE: NULL: all lanes
+    const Expr *value;
+    int code, node;       // CHECK
+    Kernel *kernel;       // CALL
+    LoopBuffer **args;    // CALL: one a parameter
+    int nargs;
+    const char *text;     // COMMENT
+};
+
+struct Kernel {
+    const char *name;  // a C identifier, unique
+    const char *label; // ONNX nodes it computes, for comments, errors and profile
+    int node;          // number of the first ONNX node, 0: none
+    VEC(LoopBuffer *) params;
+    const char *schedule; // NULL: none; text still to be applied by passes/loop/schedule
+    Block body;
+};
+
+typedef struct Program {
+    Arena *arena;
+    DimTable *dims; // shared with the Graph it came from; not freed with the Program
+    const char *name;
+    const char *target; // row of the target table
+    VEC(const Dim *) symbols;      // SYM_MODEL, in order of the interface
+    VEC(LoopBuffer *) buffers;     // in order: inputs, outputs, states, consts, temps
+    VEC(Kernel *) kernels;
+    Block main;
+    const Dim *arena_bytes;        // after plan_memory, else NULL
+    VEC(const char *) node_names;  // ONNX node i+1, for model_error_node
+    VEC(const char *) metadata;    // key, value …
+    uint64_t hash;
+} Program;
+
+// Status codes (design.md section 3); a status is -(code + 256*node).
+typedef enum {
+    CODE_SHAPE = 1, CODE_ARENA, CODE_INDEX, CODE_DIVISION, CODE_CAPACITY, CODE_WEIGHTS, CODE_CPU, CODE_POINTER, CODE_MEMORY, CODE_CANCELLED, CODE_ASSERT
+} StatusCode;
+const char *status_text(int code);
+
+Program *program_new(DimTable *dims, const char *name);
+void program_free(Program *p);
+
+// ---- builders: append to a block ----
+LoopBuffer *loop_buffer(Program *p, BufKind kind, const char *name, DType t, int rank, const Dim *const *shape); // appended in its section
+LoopBuffer *loop_param(Program *p, Kernel *k, const char *name, DType t, bool reads, bool writes);
+Kernel *loop_kernel(Program *p, const char *name, const char *label, int node);
+Stmt *loop_stmt(Program *p, Block *b, StKind kind);
+Stmt *loop_for(Program *p, Block *b, const char *name, const Dim *lo, const Dim *hi, LoopKind kind); // makes the symbol; fill stmt->body
+Var *loop_let(Program *p, Block *b, const char *name, const Expr *value);
+const Dim *loop_let_idx(Program *p, Block *b, const char *name, const Expr *value, const Dim *lo, const Dim *hi);
+Var *loop_var(Program *p, Block *b, const char *name, const Expr *init);
+void loop_set(Program *p, Block *b, Var *v, const Expr *value);
+void loop_store(Program *p, Block *b, LoopBuffer *buf, const Dim *index, const Expr *value);
+Stmt *loop_reduce(Program *p, Block *b, const char *name, const Dim *lo, const Dim *hi, int nstates, const char *const *names, const Expr *const *inits);
+void loop_check(Program *p, Block *b, const Expr *cond, int code, int node);
+Stmt *loop_call(Program *p, Block *b, Kernel *k, int nargs, LoopBuffer *const *args);
+const Dim *loop_buffer_size(Program *p, const LoopBuffer *b); // elements
+
+// Visits statements in order, before their blocks. Deep copies with symbol and variable renaming for rewrites.
+void loop_walk(Block *b, void (*fn)(void *ctx, Stmt *s), void *ctx);
+// A deep copy into p's arena: loop symbols, lets, vars, tiles and locals defined inside get fresh identities.
+void loop_copy(Program *p, Block *to, const Block *from);
+// Replaces symbols in all Dims and Exprs of b.
+void loop_subst(Program *p, Block *b, const Dim *const *from, const Dim *const *to, int n);
+// Symbols a kernel uses but does not define, in canonical order: it gets them as arguments.
+void kernel_free_symbols(const Kernel *k, void (*fn)(void *ctx, const Dim *sym), void *ctx);
+
+// ---- the four tools ----
+void loop_print(Str *s, const Program *p);
+void kernel_print(Str *s, const Kernel *k);
+// `data N` of a const reads blob(ctx, N) (bytes, size) when blob is given, else the elements are zero.
+Program *loop_parse(const char *text, const char *file, DimTable *dims, const void *(*blob)(void *ctx, int n, size_t *size), void *ctx, Diag *d);
+bool loop_verify(const Program *p, Diag *d); // rules numbered in loop_verify.c's head
+
+// ---- the interpreter ----
+// Runs main. sym[i]: values of p->symbols; buf[i]: memory of p->buffers[i] for inputs, outputs, states (consts and temps are its own; NULL is allowed there).
+// cap[i]: capacity in bytes of buf[i] (checked). size(ctx, sym, v), may be NULL, sees every SYM_DATA size defined in main (outputs' extents).
+// shuffle: run par loops and parts in a seeded random order (0: in order). Returns the status, 0 when done; bounds violations are our bug: reported in d, status -(CODE_INDEX).
+int loop_interpret(const Program *p, const int64_t *sym, void *const *buf, const size_t *cap, void (*size)(void *ctx, const Dim *sym, int64_t v), void *ctx,
+                   uint64_t shuffle, Diag *d);
+
+// ---- schedules (loop_schedule.c) ----
+// Applies the primitives of `text` in order to kernel k; false after diag_error when one does not apply. The list and each one's meaning: docs/schedule.md.
+bool schedule_apply(Program *p, Kernel *k, const char *text, Diag *d);
+
+#endif

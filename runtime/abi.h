@@ -1,0 +1,56 @@
+// The binary interface of a compiled model: what PREFIX_info points at. Shared by emitted code (pasted), the loader and the LLVM printer.
+// SPDX-License-Identifier: 0BSD
+#ifndef MLC_ABI_H
+#define MLC_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MLC_ABI 1
+
+typedef struct mlc_tensor_info {
+    const char *name;      // C name
+    const char *onnx_name;
+    int32_t dtype;         // TensorProto.DataType
+    int32_t rank;
+    const char *const *shape; // one Dim text an axis ("N", "3", "2*N + 1")
+    int32_t state;         // index of the state it is tied to, or -1
+    int32_t dynamic;       // output: some extent is known only after the run
+} mlc_tensor_info;
+
+// Outputs struct of every model: `void *ptr[noutputs]`, then for each dynamic output in order { size_t capacity (elements); int64_t shape[rank]; }.
+// Inputs struct: `const void *ptr[ninputs]`. Dims struct: `int64_t d[ndims]` (one int64_t when there are none). All are arrays in disguise.
+typedef struct mlc_env {
+    size_t struct_size;    // sizeof(mlc_env) of the caller
+    void *arena;           // arena_bytes(dims, threads) bytes, aligned to 64
+    size_t arena_bytes;
+    void *const *regions;  // named memory regions in the order of the header, NULL: none
+    const void *weights;
+    size_t weights_bytes;
+    void *state;           // PREFIX_STATE_BYTES, initialised by PREFIX_state_init
+    struct mlc_pool *pool; // threads; NULL: the calling thread only
+    void (*parallel_for)(void *host, void (*fn)(void *ctx, int64_t i), void *ctx, int64_t n); // instead of pool
+    void *host;            // first argument of parallel_for
+    void *(*alloc)(void *user, size_t bytes);
+    void (*dealloc)(void *user, void *p);
+    void *user;
+    uint64_t seed;
+    int32_t (*hook)(void *user, int32_t kernel, int32_t phase);
+} mlc_env;
+
+typedef struct mlc_model_info {
+    uint32_t abi;
+    const char *name;
+    const char *version;
+    int32_t ninputs, noutputs, ndims, nstates, nnodes, nregions;
+    const mlc_tensor_info *inputs, *outputs;
+    const char *const *dims;      // names
+    const int64_t *dim_lo, *dim_hi;
+    const char *const *nodes;     // ONNX node names
+    size_t state_bytes;
+    size_t (*arena_bytes)(const int64_t *dims, int threads); // SIZE_MAX: out of bounds or overflow
+    int32_t (*run_env)(const int64_t *dims, const void *const *inputs, void *outputs, const mlc_env *env);
+    void (*state_init)(void *state);
+} mlc_model_info;
+
+#endif
