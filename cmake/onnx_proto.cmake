@@ -1,0 +1,28 @@
+# onnx.proto of the pinned PyPI package: from MLC_ONNX_PROTO if given, else out of the wheel, fetched by name into the build folder. Generates onnx.pb-c.{c,h}.
+# Sets MLC_ONNX_PB_DIR, the folder of the generated files.
+set(MLC_ONNX_PROTO "" CACHE FILEPATH "onnx.proto to use instead of the one in the PyPI package onnx ${ONNX_VERSION}")
+find_program(PROTOC_C protoc-c REQUIRED)
+set(MLC_ONNX_PB_DIR "${CMAKE_BINARY_DIR}/onnx-proto")
+file(MAKE_DIRECTORY "${MLC_ONNX_PB_DIR}")
+
+set(proto "${MLC_ONNX_PROTO}")
+if(NOT proto)
+    set(proto "${MLC_ONNX_PB_DIR}/onnx/onnx.proto")
+    if(NOT EXISTS "${proto}")
+        find_program(PYTHON3 python3 REQUIRED)
+        message(STATUS "fetching the package onnx==${ONNX_VERSION} for its onnx.proto")
+        execute_process(COMMAND "${PYTHON3}" -m pip download -q --no-deps --only-binary :all: -d "${MLC_ONNX_PB_DIR}" "onnx==${ONNX_VERSION}"
+            RESULT_VARIABLE failed ERROR_VARIABLE text)
+        file(GLOB wheel "${MLC_ONNX_PB_DIR}/onnx-${ONNX_VERSION}-*.whl")
+        if(failed OR NOT wheel)
+            message(FATAL_ERROR "cannot fetch onnx==${ONNX_VERSION} with pip (give -DMLC_ONNX_PROTO=path/onnx.proto instead): ${text}")
+        endif()
+        file(ARCHIVE_EXTRACT INPUT "${wheel}" DESTINATION "${MLC_ONNX_PB_DIR}" PATTERNS "onnx/onnx.proto")
+        file(REMOVE ${wheel})
+    endif()
+endif()
+if(NOT EXISTS "${proto}")
+    message(FATAL_ERROR "no ${proto}")
+endif()
+get_filename_component(proto_dir "${proto}" DIRECTORY)
+execute_process(COMMAND "${PROTOC_C}" "--proto_path=${proto_dir}" "--c_out=${MLC_ONNX_PB_DIR}" onnx.proto COMMAND_ERROR_IS_FATAL ANY)
