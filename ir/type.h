@@ -52,5 +52,9 @@ bool scalar_same(Scalar a, Scalar b); // same type and same bits, NaN equal to N
 // Rounds to nearest even into a small float format and back; saturate as ONNX's Cast attribute (only the f8 types look at it).
 uint32_t float_to_bits(DType t, double v, bool saturate);
 double float_from_bits(DType t, uint32_t bits);
+// f8e8m0 holds powers of two without sign (the sign of v is dropped); Cast's round_mode: up and down by magnitude, nearest with ties up.
+// float_to_bits takes Cast's default, up. Saturating, what lies outside becomes the nearest end; else NaN (zero too).
+typedef enum { E8M0_UP, E8M0_DOWN, E8M0_NEAREST } RoundE8M0;
+uint32_t float_to_e8m0(double v, RoundE8M0 mode, bool saturate);
 
 #endif
