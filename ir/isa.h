@@ -19,6 +19,7 @@ const IsaRow *isa_row(int i);
 int isa_find(const char *name, size_t n);              // -1 when unknown
 const Expr *isa_meaning(Arena *a, int row, const Expr *const *operands);
 VType vtype_parse(const char *text, size_t n);         // "f32x8", "m32x8" is bool x 8; type DT_none on a fault
+void vtype_print(Str *s, VType t);                     // "f32", "f32x8", "boolx8"; vtype_parse reads it back
 // The row of a feature in `features` (space separated) whose meaning has e's shape; -1: none. operands gets the matched operands.
 int isa_match(const Expr *e, const char *features, const Expr **operands);
 
