@@ -49,6 +49,12 @@ double scalar_as_f64(Scalar s);
 int64_t scalar_as_i64(Scalar s); // truncates, saturates
 bool scalar_same(Scalar a, Scalar b); // same type and same bits, NaN equal to NaN
 
+// One element of DT_str in memory: `size` bytes of UTF-8 with a NUL after them (mlc_string in generated code).
+typedef struct {
+    const char *text;
+    size_t size;
+} StringElement;
+
 // Rounds to nearest even into a small float format and back; saturate as ONNX's Cast attribute (only the f8 types look at it).
 uint32_t float_to_bits(DType t, double v, bool saturate);
 double float_from_bits(DType t, uint32_t bits);
