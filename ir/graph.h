@@ -102,7 +102,7 @@ struct Value {
     int ncontent;
     Storage storage;
 };
-enum { CONTENT_MAX = 1024 };
+enum { CONTENT_MAX = 1024, GRAPH_MAX_RANK = 32 };
 
 struct Node {
     GOp op;
@@ -172,6 +172,7 @@ Value *g_const_float(Builder *b, DType t, double v);              // rank 0
 Value *g_dims(Builder *b, int n, const Dim *const *d);            // rank 1 i64; n < 0: a scalar of d[0]
 // Shape = numpy broadcast of the inputs' (an extent of 1 gives way; two unknown ones must be equal or become a check).
 Value *g_map(Builder *b, int n, Value *const *in, const Expr *body);
+const Dim *graph_broadcast_extent(Builder *b, const Dim *x, const Dim *y); // of one axis; adds the check that a proof leaves open
 Value *g_map_shape(Builder *b, int n, Value *const *in, const Expr *body, int rank, const Dim *const *shape);
 Value *g_map1(Builder *b, XOp op, Value *x);
 Value *g_map2(Builder *b, XOp op, Value *x, Value *y);
@@ -189,6 +190,10 @@ Value *g_scan(Builder *b, const char *kind, Value *x, int axis, bool exclusive, 
 Value *g_contract(Builder *b, const char *subs, Value *x, Value *y, DType out);
 Value *g_softmax(Builder *b, const char *kind, Value *x, int naxes, const int64_t *axes);
 Value *g_norm(Builder *b, const char *kind, Value *x, int naxes, const int64_t *axes, double eps);
+// prob NULL: a0 itself. in: q, k, v, then the further inputs of score (a1 …).
+Value *g_attention(Builder *b, int nin, Value *const *in, const Expr *score, const Expr *prob, double scale);
+// kind uniform (params low, high), normal (mean, scale), bernoulli (p: the input's probabilities), multinomial (p: [batch, classes] log weights).
+Value *g_random(Builder *b, const char *kind, Value *p, DType t, int rank, const Dim *const *shape, F64List params);
 Node *g_template(Builder *b, const char *kind, int nin, Value *const *in, int nout, const DType *types, const int *ranks, const Dim *const *const *shapes,
                  int64_t axis, F64List params, DimList defines, IntList flags);
 void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, const char *code);
@@ -218,6 +223,9 @@ const Dim *value_size(Graph *g, const Value *v);             // number of elemen
 // Appends a node with nout fresh outputs of unknown type (the builders' base).
 Node *graph_add_node(Builder *b, GOp op, int nin, Value *const *in, int nout);
 Value *graph_value_new(Graph *g, Region *r, Node *def, int out, DType t, int rank, const Dim *const *shape);
+void graph_value_type(Graph *g, Value *v, DType t, int rank, const Dim *const *shape); // gives a value another type and shape
+// A fresh symbol in g->symbols; the name gets a suffix when another symbol has it.
+const Dim *graph_symbol(Graph *g, const char *name, SymKind kind, const Dim *lo, const Dim *hi);
 // Replaces every use of a (nodes and yields of all regions) by b.
 void graph_replace(Graph *g, Value *a, Value *b);
 void graph_count_uses(const Graph *g, int *uses); // uses[Value.id], yields included; array of g->nvalues
