@@ -1,0 +1,59 @@
+// The interface of a compiled Program as data: names, places and sizes that both printers must agree on, because C and LLVM share one
+// header.
+//
+// Arena: planned temps, then temps without a planned offset, then room for outputs the caller does not want; each part is a multiple of 64
+// bytes. State: the state buffers in order, each at a multiple of 64 bytes. Region r holds the temps with that region's name at their
+// offsets.
+#ifndef MLC_LAYOUT_H
+#define MLC_LAYOUT_H
+
+#include "../ir/loop.h"
+
+enum { LAYOUT_ALIGN = 64 };
+
+// An input, an output or a state.
+typedef struct {
+    const char *name; // C name, unique among its kind
+    LoopBuffer *buffer;
+    const Dim *elements; // mentions data dims when dynamic
+    const Dim *bytes;    // at most, over model dims only; NULL: no bound is known
+    bool dynamic;        // output: an extent is a size of main, so the struct has its capacity and shape
+    int tie;             // state the buffer is tied to (its own number for a state), -1: none
+    const Dim *fallback; // output: byte offset in the arena where a null pointer is led; NULL: null is CODE_POINTER (tied: the state)
+    size_t offset;       // state: byte offset in the state
+} LayoutSlot;
+
+typedef struct {
+    const char *name; // as in the Program
+    const char *cname;
+    size_t bytes;
+} LayoutRegion;
+
+typedef struct {
+    const char *name;  // as in the Program, for texts
+    const char *cname; // member of the dims struct
+    const Dim *sym;
+    int64_t lo, hi; // inclusive; hi is DIM_INF when open
+} LayoutDim;
+
+typedef struct {
+    const char *prefix;
+    int ninputs, noutputs, nstates, ndims, nregions, ntemps;
+    LayoutSlot *inputs, *outputs, *states;
+    LayoutDim *dims;
+    LayoutRegion *regions;
+    LoopBuffer **temps;      // every BUF_TEMP that is not unbounded
+    const Dim **temp_offset; // of temps[i]: in its region or the arena
+    int *temp_region;        // of temps[i]: index in regions, -1: the arena
+    size_t state_bytes;
+    const Dim *arena_bytes; // over model dims
+    bool constant;          // no model dims, no regions, no allocator: PREFIX_run exists
+    bool allocates;         // main has alloc
+    int team;               // members of the largest team, 0: none
+} Layout;
+
+// In p's dims and arena `a`. NULL after diag_error (a state, region or arena without constant bound).
+Layout *codegen_layout(Arena *a, const Program *p, const char *prefix, Diag *d);
+int layout_temp(const Layout *l, const LoopBuffer *b); // index in temps, -1: none
+
+#endif
