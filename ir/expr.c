@@ -320,8 +320,9 @@ static const Expr *map_get(const NodeMap *m, const Expr *e) {
 
 typedef VEC(const Expr *) ExprVec;
 
-// The distinct nodes of e, operands first. `seen` maps each of them to itself afterwards.
+// The distinct nodes of root that are not yet in `seen`, operands first; `seen` maps each of them to itself afterwards.
 static void post_order(NodeMap *seen, const Expr *root, ExprVec *out) {
+    if (map_get(seen, root)) return;
     ExprVec stack = {0};
     vec_push(seen->arena, &stack, root);
     while (stack.n) {
@@ -340,18 +341,22 @@ static void post_order(NodeMap *seen, const Expr *root, ExprVec *out) {
     }
 }
 
-void expr_visit(const Expr *e, void (*fn)(void *ctx, const Expr *e), void *ctx) {
+void expr_visit_all(const Expr *const *roots, int n, void (*fn)(void *ctx, const Expr *e), void *ctx) {
     NodeMap seen = {.arena = arena_new()};
     ExprVec order = {0};
-    post_order(&seen, e, &order);
+    for (int i = 0; i < n; i++) post_order(&seen, roots[i], &order);
     for (int i = 0; i < order.n; i++) fn(ctx, order.data[i]);
     arena_free(seen.arena);
 }
 
-const Expr *expr_rewrite(Arena *a, const Expr *root, const Expr *(*fn)(void *ctx, const Expr *e), void *ctx) {
+void expr_visit(const Expr *e, void (*fn)(void *ctx, const Expr *e), void *ctx) {
+    expr_visit_all(&e, 1, fn, ctx);
+}
+
+void expr_rewrite_all(Arena *a, const Expr **roots, int n, const Expr *(*fn)(void *ctx, const Expr *e), void *ctx) {
     NodeMap seen = {.arena = arena_new()}, done = {.arena = seen.arena};
     ExprVec order = {0};
-    post_order(&seen, root, &order);
+    for (int i = 0; i < n; i++) post_order(&seen, roots[i], &order);
     for (int i = 0; i < order.n; i++) {
         const Expr *e = order.data[i], *operands[3] = {0};
         bool changed = false;
@@ -361,9 +366,13 @@ const Expr *expr_rewrite(Arena *a, const Expr *root, const Expr *(*fn)(void *ctx
         }
         map_put(&done, e, fn(ctx, changed ? x_rebuild(a, e, operands) : e));
     }
-    const Expr *result = map_get(&done, root);
+    for (int i = 0; i < n; i++) roots[i] = map_get(&done, roots[i]);
     arena_free(seen.arena);
-    return result;
+}
+
+const Expr *expr_rewrite(Arena *a, const Expr *e, const Expr *(*fn)(void *ctx, const Expr *e), void *ctx) {
+    expr_rewrite_all(a, &e, 1, fn, ctx);
+    return e;
 }
 
 typedef struct {

@@ -109,6 +109,9 @@ const Expr *x_rebuild(Arena *a, const Expr *e, const Expr *const *operands);
 const Expr *expr_rewrite(Arena *a, const Expr *e, const Expr *(*fn)(void *ctx, const Expr *e), void *ctx);
 // Calls fn for each distinct node, operands first.
 void expr_visit(const Expr *e, void (*fn)(void *ctx, const Expr *e), void *ctx);
+// The same for several roots that share nodes: a node shared among them is still met once. expr_rewrite_all replaces roots[i].
+void expr_rewrite_all(Arena *a, const Expr **roots, int n, const Expr *(*fn)(void *ctx, const Expr *e), void *ctx);
+void expr_visit_all(const Expr *const *roots, int n, void (*fn)(void *ctx, const Expr *e), void *ctx);
 // Replaces symbols in every Dim of e.
 const Expr *expr_subst_dims(Arena *a, DimTable *t, const Expr *e, const Dim *const *from, const Dim *const *to, int n);
 bool expr_same(const Expr *a, const Expr *b); // structural
@@ -122,6 +125,7 @@ const char *expr_check(Arena *a, const Expr *e);
 const Expr *expr_define(Arena *a, const Expr *call);
 // Rewrites e until no MATH function and no arithmetic on non-native floats is left (those compute in f32, round once).
 const Expr *expr_lower_math(Arena *a, const Expr *e);
+void expr_lower_math_all(Arena *a, const Expr **roots, int n); // of roots that share nodes
 
 // ---- text ----
 // Infix: + - * / & | ^ == != < <= > >= (each level fully parenthesised when mixed); others as calls: fma(a, b, c), select(c, a, b).
