@@ -25,6 +25,27 @@ GOp gop_parse(const char *name, size_t n) {
     return G_COUNT;
 }
 
+static const GTemplateInfo templates[] = {
+#define T(kind, min_in, max_in, min_out, max_out, ndims, nflags, meaning) {#kind, min_in, max_in, min_out, max_out, ndims, nflags, meaning},
+#include "template.def"
+#undef T
+};
+
+const GTemplateInfo *gtemplate_info(const char *kind) {
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
+        if (!strcmp(templates[i].kind, kind)) return &templates[i];
+    return NULL;
+}
+
+static const char *const codes[] = {
+    "", "SHAPE", "ARENA", "INDEX", "DIVISION", "CAPACITY", "WEIGHTS", "CPU", "POINTER", "MEMORY", "CANCELLED", "ASSERT"};
+
+int graph_code(const char *name) {
+    for (size_t i = 1; i < sizeof codes / sizeof *codes; i++)
+        if (!strcmp(codes[i], name)) return (int)i;
+    return 0;
+}
+
 Graph *graph_new(const char *name) {
     Arena *a = arena_new();
     Graph *g = ARENA_NEW(a, Graph);

@@ -12,6 +12,9 @@
 //   %m = map %p, %w body(max(a0 + a1, 0.0f32)) : f32[N, 1, 32, 32]
 //   %a, %b = if %c { … yield %u } else { … yield %v } : f32[N], f32[N]
 //   output %m "y"
+//   tie %past %present                                 a state: output %present is input %past of the next run
+// After a type may stand the ONNX tensor's name in quotes and `store(…)` (Storage); after the types @"node" (Operator) #number and `group n`.
+// Constants over GRAPH_INLINE elements are blobs, numbered in the order of the text (graph_blob), or `splat V` when all elements are the same.
 // The fields of a node are printed in the order of its graph.def row as name(…) or `fill V`, `kind sum`, `axis 1`.
 #ifndef MLC_GRAPH_H
 #define MLC_GRAPH_H
@@ -155,7 +158,18 @@ struct Graph {
 };
 
 Graph *graph_new(const char *name);
-void graph_free(Graph *g);
+void graph_free(Graph *g); // NULL is allowed; set g->dims to NULL first to keep the Dims
+
+// Templates: the rows of template.def.
+typedef struct {
+    const char *kind;
+    int min_in, max_in, min_out, max_out, ndims, nflags;
+    const char *meaning;
+} GTemplateInfo;
+const GTemplateInfo *gtemplate_info(const char *kind); // NULL when unknown
+
+// Codes that a check (and graph_eval) ends a run with; the numbers are those of loop.h's StatusCode, the names without CODE_. 0: unknown.
+int graph_code(const char *name);
 
 // ---- builders: infer type, shape and content, append to the region's end, return the (first) output ----
 // They assert their preconditions; the frontend checks shapes before and reports. `where` carries the ONNX node's label, operator and number into new nodes.
@@ -196,6 +210,9 @@ Value *g_attention(Builder *b, int nin, Value *const *in, const Expr *score, con
 Value *g_random(Builder *b, const char *kind, Value *p, DType t, int rank, const Dim *const *shape, F64List params);
 Node *g_template(Builder *b, const char *kind, int nin, Value *const *in, int nout, const DType *types, const int *ranks, const Dim *const *const *shapes,
                  int64_t axis, F64List params, DimList defines, IntList flags);
+// A size from data: element k of the integers v as a Dim: its content when known, else a fresh symbol with bounds lo, hi (NULL: open) defined by a
+// template `size` node.
+const Dim *g_size(Builder *b, Value *v, int k, const char *name, const Dim *lo, const Dim *hi);
 void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, const char *code);
 // An If or Loop whose regions were filled by the caller (graph_region_new); infers the outputs.
 Node *g_if(Builder *b, Value *cond, Region *then, Region *otherwise);
@@ -233,15 +250,19 @@ void graph_remove_dead(Graph *g);
 void graph_walk(Region *r, void (*fn)(void *ctx, Node *n), void *ctx); // nodes in order, a node before its regions' nodes
 
 // ---- the four tools ----
+enum { GRAPH_INLINE = 64 };
 void graph_print(Str *s, const Graph *g);
-// Blob references resolve through blob(ctx, k) (may be NULL). NULL after diag_error on a fault.
+bool graph_blob(const Graph *g, int k, Data *out); // the k-th constant that graph_print writes as `data k`; false past the end
+// Blob references resolve through blob (may be NULL: they are faults then), which returns false for an unknown one; the bytes must outlive the graph.
+// NULL after diag_error on a fault.
+Graph *graph_parse_blobs(const char *text, const char *file, Diag *d, bool (*blob)(void *ctx, int k, Data *out), void *ctx);
 Graph *graph_parse(const char *text, const char *file, Diag *d);
 // Checks the rules numbered in graph_verify.c's head; reports all violations; true when there are none.
 bool graph_verify(const Graph *g, Diag *d);
 void graph_print_dot(Str *s, const Graph *g);
 
 // ---- graph_eval: the reference ----
-// A tensor of the evaluator and of everything that feeds or checks a run. data: elements as in programs' memory; strings: char* elements.
+// A tensor of the evaluator and of everything that feeds or checks a run. data: elements as in programs' memory (strings: StringElement).
 typedef struct {
     DType type;
     int rank;

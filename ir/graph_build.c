@@ -373,3 +373,12 @@ Node *g_template(Builder *b, const char *kind, int nin, Value *const *in, int no
     graph_infer_content(b->g, n);
     return n;
 }
+
+const Dim *g_size(Builder *b, Value *v, int k, const char *name, const Dim *lo, const Dim *hi) {
+    assert(dtype_is_int(v->type) && v->rank <= 1);
+    if (v->content && k < v->ncontent) return v->content[k];
+    const Dim *s = graph_symbol(b->g, name, SYM_DATA, lo, hi);
+    int64_t element = k;
+    g_template(b, "size", 1, &v, 0, NULL, NULL, NULL, 0, (F64List){0}, (DimList){&s, 1}, (IntList){&element, 1});
+    return s;
+}
