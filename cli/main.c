@@ -1,0 +1,64 @@
+// The command `mlc`: parses the command line, runs one command, prints what was found and ends with its exit code.
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void out_of_memory(void) {
+    fputs("mlc: error: out of memory\n", stderr);
+    exit(EXIT_LIMIT);
+}
+
+ExitCode cmd_help(const Options *o, Diag *d) {
+    Str s = {0};
+    const Command *c = o->args.n ? command_find(o->args.data[0]) : NULL;
+    if (o->args.n && !c)
+        diag_error(d, EXIT_USAGE, "unknown command '%s' (see `mlc --help`)", o->args.data[0]);
+    else if (options_has(o, OPT_man))
+        help_man(&s);
+    else if (options_has(o, OPT_completion))
+        help_completion(&s);
+    else if (c)
+        help_command(&s, c);
+    else
+        help_usage(&s);
+    if (s.n) fputs(s.data, stdout);
+    str_free(&s);
+    return d->errors ? d->code : EXIT_OK;
+}
+
+static ExitCode run(int argc, char **argv, Arena *a, Diag *d) {
+    Options o;
+    if (!options_parse(&o, a, argc, argv, d)) return d->code;
+    if (options_has(&o, OPT_help)) {
+        Str s = {0};
+        help_command(&s, o.command);
+        fputs(s.data, stdout);
+        str_free(&s);
+        return EXIT_OK;
+    }
+    ExitCode code = o.command->run(&o, d);
+    return code ? code : d->errors ? d->code : EXIT_OK;
+}
+
+int main(int argc, char **argv) {
+    static char help[] = "help";
+    mem_set_oom_handler(out_of_memory);
+    if (argc == 2 && !strcmp(argv[1], "--version")) {
+        printf("mlc %s\n", MLC_VERSION);
+        return EXIT_OK;
+    }
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) argv[1] = help;
+    Diag d = {0};
+    Arena *a = arena_new();
+    ExitCode code = run(argc, argv, a, &d);
+    if (fflush(stdout) || ferror(stdout)) {
+        fputs("mlc: error: cannot write to standard output\n", stderr);
+        if (!code) code = EXIT_IO;
+    }
+    if (d.text.n) fputs(d.text.data, stderr);
+    diag_free(&d);
+    arena_free(a);
+    return code;
+}

@@ -1,0 +1,185 @@
+// The one page that runs the stages, and the translation of the command line into each stage's options.
+//
+//   frontend_read -> frontend_import -> passes_run_graph -> passes_lower -> passes_run_loop          (codegen: the commands call it)
+//
+// Constants of a Program may point into the mapped model file and into the Graph's arena, therefore both stand until pipeline_close.
+#include "pipeline.h"
+#include "files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void say(const Pipeline *p, const char *what, const char *path) {
+    if (p->verbose) fprintf(stderr, "mlc: %s %s\n", what, path);
+}
+
+static char *read_text(Arena *a, const char *path, Diag *d) {
+    size_t n;
+    const char *bytes = file_map(path, &n, d);
+    if (!bytes) return NULL;
+    char *text = arena_strndup(a, bytes, n);
+    file_unmap(bytes, n);
+    return text;
+}
+
+static bool read_loop(Pipeline *p, const char *path, Diag *d) {
+    char *text = read_text(p->arena, path, d);
+    if (!text) return false;
+    p->own_dims = dim_table_new();
+    p->program = loop_parse(text, path, p->own_dims, NULL, NULL, d);
+    return p->program && loop_verify(p->program, d);
+}
+
+bool pipeline_import(Pipeline *p, const char *path, Diag *d) {
+    if (p->graph) return true;
+    d->file = path;
+    say(p, "reading", path);
+    if (!strcmp(path_suffix(path), ".graph")) {
+        char *text = read_text(p->arena, path, d);
+        p->graph = text ? graph_parse(text, path, d) : NULL;
+    } else {
+        p->model = frontend_read(path, d);
+        p->graph = p->model ? frontend_import(p->model, &p->frontend, d) : NULL;
+    }
+    return p->graph && graph_verify(p->graph, d);
+}
+
+bool pipeline_graph(Pipeline *p, const char *path, Diag *d) {
+    if (!pipeline_import(p, path, d)) return false;
+    say(p, "running the graph passes on", path);
+    return passes_run_graph(p->graph, &p->passes, d);
+}
+
+bool pipeline_program(Pipeline *p, const char *path, Diag *d) {
+    if (!strcmp(path_suffix(path), ".loop")) {
+        d->file = path;
+        if (!read_loop(p, path, d)) return false;
+    } else {
+        if (!pipeline_graph(p, path, d)) return false;
+        say(p, "lowering", path);
+        p->program = passes_lower(p->graph, &p->passes, d);
+        if (!p->program) return false;
+    }
+    say(p, "running the loop passes on", path);
+    return passes_run_loop(p->program, &p->passes, d);
+}
+
+void pipeline_close(Pipeline *p) {
+    if (p->program) program_free(p->program);
+    if (p->graph) graph_free(p->graph);
+    if (p->model) frontend_close(p->model);
+    if (p->own_dims) dim_table_free(p->own_dims);
+    p->program = NULL;
+    p->graph = NULL;
+    p->model = NULL;
+    p->own_dims = NULL;
+}
+
+// ---- options ----
+static bool read_int(const char **p, int64_t *v) {
+    char *end;
+    errno = 0;
+    long long x = strtoll(*p, &end, 10);
+    if (end == *p || errno || x < 0) return false;
+    *v = x;
+    *p = end;
+    return true;
+}
+
+// batch=1, seq=1..512, x:0=4
+static bool parse_dim(Arena *a, const char *text, DimOption *out) {
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text) return false;
+    const char *p = eq + 1;
+    out->name = arena_strndup(a, text, (size_t)(eq - text));
+    if (!read_int(&p, &out->lo)) return false;
+    out->hi = out->lo;
+    if (!strncmp(p, "..", 2)) {
+        p += 2;
+        if (!read_int(&p, &out->hi)) return false;
+    }
+    return !*p && out->lo <= out->hi;
+}
+
+// x=1x3x224x224
+static bool parse_shape(Arena *a, const char *text, ShapeOption *out) {
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text) return false;
+    *out = (ShapeOption){.input = arena_strndup(a, text, (size_t)(eq - text))};
+    for (const char *p = eq + 1; *p;) {
+        if (out->rank == (int)(sizeof out->dims / sizeof *out->dims) || !read_int(&p, &out->dims[out->rank++])) return false;
+        if (*p && (*p++ != 'x' || !*p)) return false;
+    }
+    return true;
+}
+
+static bool parse_state(Arena *a, const char *text, StateOption *out) {
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1]) return false;
+    *out = (StateOption){arena_strndup(a, text, (size_t)(eq - text)), arena_strdup(a, eq + 1)};
+    return true;
+}
+
+static const char *join(Arena *a, const TextList *list) {
+    const char *all = NULL;
+    for (int i = 0; i < list->n; i++) all = all ? arena_printf(a, "%s,%s", all, list->data[i]) : list->data[i];
+    return all;
+}
+
+static void frontend_options(Pipeline *p, const Options *o, Diag *d) {
+    const TextList *dims = &o->values[OPT_dim], *shapes = &o->values[OPT_shape], *states = &o->values[OPT_state];
+    DimOption *dim = ARENA_ARRAY(p->arena, DimOption, dims->n + 1);
+    ShapeOption *shape = ARENA_ARRAY(p->arena, ShapeOption, shapes->n + 1);
+    StateOption *state = ARENA_ARRAY(p->arena, StateOption, states->n + 1);
+    for (int i = 0; i < dims->n; i++)
+        if (!parse_dim(p->arena, dims->data[i], &dim[i]))
+            diag_error(d, EXIT_USAGE, "--dim: expected NAME=N or NAME=LO..HI, found '%s'", dims->data[i]);
+    for (int i = 0; i < shapes->n; i++)
+        if (!parse_shape(p->arena, shapes->data[i], &shape[i]))
+            diag_error(d, EXIT_USAGE, "--shape: expected INPUT=1x3x224x224, found '%s'", shapes->data[i]);
+    for (int i = 0; i < states->n; i++)
+        if (!parse_state(p->arena, states->data[i], &state[i]))
+            diag_error(d, EXIT_USAGE, "--state: expected INPUT=OUTPUT, found '%s'", states->data[i]);
+    p->frontend = (FrontendOptions){dim, dims->n, shape, shapes->n, state, states->n};
+}
+
+static int level_of(const char *text, Diag *d) {
+    static const char levels[] = "0123s";
+    const char *at = text[0] ? strchr(levels, text[0]) : NULL;
+    if (at && !text[1]) return (int)(at - levels);
+    diag_error(d, EXIT_USAGE, "-O: expected 0, 1, 2, 3 or s, found '%s'", text);
+    return 2;
+}
+
+// What of the command line shapes the output, as one line.
+static const char *effective(Arena *a, const Options *o, const Target *t) {
+    static const OptionId shaping[] = {OPT_dim, OPT_shape, OPT_state, OPT_region, OPT_threads, OPT_passes};
+    const char *text = arena_printf(a, "-O%s --target=%s", options_text(o, OPT_optimize, "2"), t ? t->name : "");
+    for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
+        for (int k = 0; k < o->values[shaping[i]].n; k++)
+            text = arena_printf(a, "%s --%s=%s", text, option_row(shaping[i])->name, o->values[shaping[i]].data[k]);
+    const char *disabled = join(a, &o->disabled);
+    return disabled ? arena_printf(a, "%s --disable-pass=%s", text, disabled) : text;
+}
+
+bool pipeline_options(Pipeline *p, const Options *o, Arena *a, Diag *d) {
+    *p = (Pipeline){.arena = a, .verbose = options_has(o, OPT_verbose)};
+    frontend_options(p, o, d);
+    const char *name = options_text(o, OPT_target, "host");
+    p->passes = (PassOptions){
+        .target = target_find(name),
+        .level = level_of(options_text(o, OPT_optimize, "2"), d),
+        .threads = (int)options_int(o, OPT_threads, 1, 4096, 1, d),
+        .only = options_has(o, OPT_passes) ? join(a, &o->values[OPT_passes]) : NULL,
+        .disabled = join(a, &o->disabled),
+        .dump_after = join(a, &o->values[OPT_dump_after]),
+        .check_each = options_has(o, OPT_check_each),
+        .time_passes = options_has(o, OPT_time_passes),
+        .regions = join(a, &o->values[OPT_region]),
+    };
+    if (!p->passes.target) diag_error(d, EXIT_UNSUPPORTED, "unknown target '%s' (see `mlc targets`)", name);
+    p->text = effective(a, o, p->passes.target);
+    return !d->errors;
+}

@@ -1,0 +1,165 @@
+// The way from a Program to a model that can be run: LLVM in process, or emitted C through the C compiler and the dynamic loader.
+//
+// Compiled C is cached under the hash of its text, of the compiler's version and of the flags: whatever else changes (model, options, mlc,
+// CPU) shows in the text. An entry is written under a temporary name and renamed, so two processes may fill the cache at once.
+#include "exec.h"
+#include "files.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utime.h>
+
+enum { MAX_WORDS = 64 };
+
+static const char exec_prefix[] = "model";
+
+int toolchain_words(Arena *a, const ToolOptions *t, const char **words, int max) {
+    const char *env = getenv("CC"), *text = t->cc ? t->cc : env && *env ? env : "cc";
+    int n = 0;
+    for (size_t len; *(text += strspn(text, " ")) && n < max; text += len) {
+        len = strcspn(text, " ");
+        words[n++] = arena_strndup(a, text, len);
+    }
+    return n;
+}
+
+bool toolchain_run(const ToolOptions *t, const char *const *args, Diag *d) {
+    Arena *a = arena_new();
+    const char *words[2 * MAX_WORDS + 1];
+    int n = toolchain_words(a, t, words, MAX_WORDS);
+    for (int i = 0; args[i] && n < 2 * MAX_WORDS; i++) words[n++] = args[i];
+    words[n] = NULL;
+    Str out = {0};
+    int status = run_program(words, &out);
+    if (status < 0) diag_error(d, EXIT_IO, "cannot run the C compiler '%s' (set CC or --cc)", words[0]);
+    if (status > 0) diag_error(d, EXIT_IO, "the C compiler '%s' failed with status %d:\n%s", words[0], status, out.data ? out.data : "");
+    str_free(&out);
+    arena_free(a);
+    return status == 0;
+}
+
+bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path, Diag *d) {
+    Arena *a = arena_new();
+    const char *c = arena_printf(a, "%s.c", path);
+    bool ok = file_write(c, source->data, source->n, d) &&
+              toolchain_run(t, (const char *[]){t->level, "-w", "-fPIC", "-shared", "-o", path, c, NULL}, d);
+    unlink(c);
+    arena_free(a);
+    return ok;
+}
+
+const mlc_model_info *toolchain_load(const char *path, const char *prefix, void **library, Diag *d) {
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*library) {
+        diag_error(d, EXIT_IO, "cannot load %s: %s", path, dlerror());
+        return NULL;
+    }
+    Arena *a = arena_new();
+    const mlc_model_info *info = dlsym(*library, arena_printf(a, "%s_info", prefix));
+    arena_free(a);
+    if (!info) diag_error(d, EXIT_INTERNAL, "%s has no table %s_info", path, prefix);
+    return info;
+}
+
+void toolchain_unload(void *library) {
+    if (library) dlclose(library);
+}
+
+static Exec *load(const char *path, Diag *d) {
+    void *library;
+    const mlc_model_info *info = toolchain_load(path, exec_prefix, &library, d);
+    Exec *e = info ? exec_from_info(info, d) : NULL;
+    if (e)
+        e->library = library;
+    else
+        toolchain_unload(library);
+    return e;
+}
+
+// NAME of the cache entry for this text, or NULL when the compiler does not tell its version.
+static const char *cache_key(Arena *a, const ToolOptions *t, const Str *source) {
+    const char *words[MAX_WORDS + 2];
+    int n = toolchain_words(a, t, words, MAX_WORDS);
+    Str version = {0};
+    words[n] = "--version";
+    words[n + 1] = NULL;
+    uint64_t h = HASH_SEED;
+    if (run_program(words, &version) == 0) {
+        for (int i = 0; i < n; i++) h = hash_bytes(h, words[i], strlen(words[i]) + 1);
+        h = hash_bytes(h, version.data, version.n);
+        h = hash_bytes(h, t->level, strlen(t->level));
+        h = hash_bytes(h, source->data, source->n);
+    }
+    bool known = version.n > 0;
+    str_free(&version);
+    uint64_t second = hash_bytes(h, source->data, source->n);
+    return known ? arena_printf(a, "%016llx%016llx.so", (unsigned long long)h, (unsigned long long)second) : NULL;
+}
+
+static Exec *compile_and_load(Arena *a, const Str *source, const ToolOptions *t, const char *folder, const char *kept, Diag *d) {
+    const char *so = arena_printf(a, "%s/build-%ld.so", folder, (long)getpid());
+    bool ok = toolchain_shared(source, t, so, d);
+    if (ok && kept && rename(so, kept)) kept = NULL;
+    Exec *e = ok ? load(kept ? kept : so, d) : NULL;
+    if (!kept) unlink(so);
+    return e;
+}
+
+Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *d) {
+    Arena *a = arena_new();
+    Exec *e = NULL;
+    Str source = {0}, header = {0};
+    EmitOptions emit = {.prefix = exec_prefix, .options = options, .export_info = true};
+    bool ok = codegen_c(p, &emit, &source, &header, d);
+    const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &source) : NULL;
+    const char *kept = key ? arena_printf(a, "%s/%s", folder, key) : NULL;
+    ok = ok && !d->errors;
+    if (ok && kept && file_exists(kept)) {
+        utime(kept, NULL);
+        e = load(kept, d);
+    } else if (ok && kept) {
+        e = compile_and_load(a, &source, t, folder, kept, d);
+        cache_trim(a, folder);
+    } else if (ok && (folder = dir_temp(a, d))) {
+        e = compile_and_load(a, &source, t, folder, NULL, d);
+        dir_remove(folder);
+    }
+    str_free(&source);
+    str_free(&header);
+    arena_free(a);
+    return e;
+}
+
+Exec *exec_llvm(const Program *p, int level, Diag *d) {
+    EmitOptions emit = {.prefix = exec_prefix, .export_info = true};
+    LlvmJit *jit = llvm_jit(p, &emit, level, d);
+    Exec *e = jit ? exec_from_info(llvm_jit_info(jit), d) : NULL;
+    if (e)
+        e->jit = jit;
+    else if (jit)
+        llvm_jit_free(jit);
+    return e;
+}
+
+bool backend_parse(const Options *o, Backend *b, Diag *d) {
+    static const char *const names[] = {"llvm", "c", "eval"};
+    const char *text = options_text(o, OPT_backend, llvm_available() ? "llvm" : "c");
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(text, names[i])) {
+            *b = (Backend)i;
+            return true;
+        }
+    diag_error(d, EXIT_USAGE, "--backend: expected llvm, c or eval, found '%s'", text);
+    return false;
+}
+
+Exec *exec_open(Pipeline *p, const char *path, Backend b, const ToolOptions *t, Diag *d) {
+    if (b == BACKEND_EVAL) return pipeline_import(p, path, d) ? exec_from_graph(p->graph, d) : NULL;
+    if (!pipeline_program(p, path, d)) return NULL;
+    Exec *e = b == BACKEND_C ? exec_c(p->program, p->text, t, d) : exec_llvm(p->program, p->passes.level > 3 ? 2 : p->passes.level, d);
+    if (e) e->threads = p->passes.threads;
+    return e;
+}
