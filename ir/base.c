@@ -139,14 +139,13 @@ char *arena_strndup(Arena *a, const char *s, size_t n) {
 }
 
 char *arena_printf(Arena *a, const char *fmt, ...) {
-    va_list ap, again;
+    Str s = {0};
+    va_list ap;
     va_start(ap, fmt);
-    va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    str_vprintf(&s, fmt, ap);
     va_end(ap);
-    char *p = arena_alloc(a, (size_t)(n < 0 ? 0 : n) + 1);
-    if (n > 0) vsnprintf(p, (size_t)n + 1, fmt, again);
-    va_end(again);
+    char *p = arena_strndup(a, s.data ? s.data : "", s.n);
+    str_free(&s);
     return p;
 }
 
@@ -189,6 +188,7 @@ void str_add(Str *s, const char *text) {
 
 void str_vprintf(Str *s, const char *fmt, va_list ap) {
     va_list again;
+    if (!fmt) return;
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
     if (n >= 0) {
@@ -229,7 +229,7 @@ static void add_float(Str *s, double v, bool single) {
         str_add(s, v < 0 ? "-inf" : "inf");
         return;
     }
-    char text[40];
+    char text[320]; // more than %g ever writes
     int lo = 1, hi = single ? 9 : 17;
     while (lo < hi) {
         int mid = (lo + hi) / 2;
