@@ -1,0 +1,135 @@
+// Faults of a node, and the checks that import functions share.
+#include "importer.h"
+#include <stdlib.h>
+#include <string.h>
+
+// ---- faults ----
+
+bool importer_vfault(Importer *imp, ExitCode code, const char *prefix, const char *fmt, va_list ap) {
+    if (imp->decided_at_fault < 0) imp->decided_at_fault = imp->decided;
+    if (imp->stopped) return false;
+    Str s = {0};
+    str_vprintf(&s, fmt, ap);
+    diag_error(imp->diag, code, "%s%s", prefix, s.data ? s.data : "");
+    str_free(&s);
+    if (imp->fail_fast) imp->stopped = true;
+    if (imp->diag->errors >= MAX_FAULTS && !imp->stopped) {
+        imp->stopped = true;
+        diag_error(imp->diag, code, "too many faults, the rest is not shown");
+    }
+    return false;
+}
+
+void diag_move(Diag *to, Diag *from) {
+    str_addn(&to->text, from->text.data, from->text.n);
+    if (to->errors == 0) to->code = from->code;
+    to->errors += from->errors;
+    diag_free(from);
+}
+
+bool importer_fault(Importer *imp, ExitCode code, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    importer_vfault(imp, code, "", fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+const char *short_name(Importer *imp, const char *name) {
+    if (!name) return "";
+    if (strlen(name) <= 100) return name;
+    return arena_printf(imp->graph->arena, "%.60s...%s", name, name + strlen(name) - 30);
+}
+
+static bool node_fault(const ImportNode *n, ExitCode code, const char *fmt, va_list ap) {
+    Importer *imp = n->importer;
+    const char *prefix = arena_printf(n->arena, "node '%s' (%s): ", short_name(imp, n->b.label), short_name(imp, n->b.onnx));
+    return importer_vfault(imp, code, prefix, fmt, ap);
+}
+
+bool import_fail(const ImportNode *n, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    node_fault(n, EXIT_MODEL, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+bool import_unsupported(const ImportNode *n, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    node_fault(n, EXIT_UNSUPPORTED, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+// ---- axes ----
+
+bool import_axis(const ImportNode *n, int64_t axis, int rank, int *out) {
+    if (axis < -(int64_t)rank || axis >= rank) return import_fail(n, "axis %lld lies outside of rank %d", (long long)axis, rank);
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return true;
+}
+
+bool import_axes(const ImportNode *n, IntList axes, int rank, int64_t *out) {
+    if (axes.n > rank) return import_fail(n, "names %d axes of rank %d", axes.n, rank);
+    for (int i = 0; i < axes.n; i++) {
+        int axis;
+        if (!import_axis(n, axes.data[i], rank, &axis)) return false;
+        for (int k = 0; k < i; k++)
+            if (out[k] == axis) return import_fail(n, "names axis %d twice", axis);
+        out[i] = axis;
+    }
+    return true;
+}
+
+// ---- contents ----
+
+static const char *input_name(const ImportNode *n, const Value *v) {
+    return v->label ? short_name(n->importer, v->label) : "?";
+}
+
+bool import_content(const ImportNode *n, int input, const Dim *const **elems, int *count) {
+    const Value *v = n->in[input];
+    if (v->rank > 1) return import_fail(n, "input %d has type %s, expected a list of numbers", input, import_shape_text(n, v));
+    if (!v->content)
+        return import_unsupported(n, "the elements of input %d, '%s', are computed from data; mlc needs them as constants or as sizes here",
+            input, input_name(n, v));
+    *elems = v->content;
+    *count = v->ncontent;
+    return true;
+}
+
+bool import_const_ints(const ImportNode *n, int input, int64_t *out, int max, int *count) {
+    const Dim *const *elems;
+    if (!import_content(n, input, &elems, count)) return false;
+    if (*count > max) return import_fail(n, "input %d has %d elements, expected at most %d", input, *count, max);
+    for (int i = 0; i < *count; i++)
+        if (!dim_is_int(elems[i], &out[i]))
+            return import_unsupported(n, "element %d of input %d, '%s', is %s; mlc needs a constant here", i, input,
+                input_name(n, n->in[input]), dim_text(n->dims, elems[i]));
+    return true;
+}
+
+const char *import_shape_text(const ImportNode *n, const Value *v) {
+    Str s = {0};
+    str_printf(&s, "%s[", dtype_name(v->type));
+    for (int i = 0; i < v->rank; i++) {
+        if (i) str_add(&s, ", ");
+        dim_print(&s, v->shape[i]);
+    }
+    str_add(&s, "]");
+    const char *text = arena_strndup(n->arena, s.data, s.n);
+    str_free(&s);
+    return text;
+}
+
+// ---- decisions ----
+
+int import_decide(ImportNode *n, int nchoices) {
+    Importer *imp = n->importer;
+    if (nchoices < 2 || imp->decided == MAX_DECISIONS) return 0;
+    int k = imp->decided++;
+    if (k == imp->nchosen) imp->choice[imp->nchosen++] = 0;
+    return imp->choice[k];
+}

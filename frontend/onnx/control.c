@@ -1,0 +1,169 @@
+// If: which of its branches become code.
+//
+//   the condition is known          that branch, in place of the node
+//   both outputs agree in type      an `if` of two regions; extents that differ become symbols of run time
+//   they differ in type or rank     a decision (import.h): one branch in place, behind a check that the condition chooses it. A condition
+//   that compares
+//                                   sizes is checked through guards, at the program's entry; any other through its value
+//   one branch is at fault itself   the other one, behind the same check
+#include "importer.h"
+#include <string.h>
+
+static const char *const branches[2] = {"then_branch", "else_branch"};
+
+// The one element of v as a scalar; NULL after a fault.
+static Value *scalar_of(ImportNode *n, Value *v, DType type, const char *what) {
+    int64_t size;
+    if (v->type != type || (dim_is_int(value_size(n->b.g, v), &size) && size != 1))
+        return import_fail(n, "%s is %s, expected one element of %s", what, import_shape_text(n, v), dtype_name(type)), NULL;
+    return v->rank == 0 ? v : g_reshape(&n->b, v, 0, NULL);
+}
+
+// ---- conditions over sizes ----
+
+typedef struct {
+    const Dim *list[16];
+    int n;
+} Guards;
+
+static const Dim *single(const Node *map, const Expr *arg) {
+    if (arg->op != X_arg) return NULL;
+    const Value *v = map->in[arg->k];
+    return v->content && v->ncontent == 1 ? v->content[0] : NULL;
+}
+
+// Adds the guards (Dims >= 0) under which x op y is `want`; false when no conjunction says it.
+static bool compare_guards(DimTable *t, XOp op, const Dim *x, const Dim *y, bool want, Guards *g) {
+    static const struct {
+        XOp op;
+        bool want;
+        int sign, less; // sign * (x - y) - less >= 0
+    } rows[] = {{X_eq, true, 1, 0}, {X_eq, true, -1, 0}, {X_ne, false, 1, 0}, {X_ne, false, -1, 0}, {X_lt, true, -1, 1},
+        {X_lt, false, 1, 0}, {X_le, true, -1, 0}, {X_le, false, 1, 1}, {X_gt, true, 1, 1}, {X_gt, false, -1, 0}, {X_ge, true, 1, 0},
+        {X_ge, false, -1, 1}};
+    int before = g->n;
+    const Dim *diff = dim_sub(t, x, y);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].op != op || rows[i].want != want) continue;
+        if (g->n == (int)(sizeof g->list / sizeof *g->list)) return false;
+        g->list[g->n++] = dim_addi(t, dim_muli(t, diff, rows[i].sign), -rows[i].less);
+    }
+    return g->n > before;
+}
+
+static bool condition_guards(DimTable *t, const Value *cond, bool want, Guards *g) {
+    const Node *def = cond->def;
+    if (def && def->op == G_reshape) return condition_guards(t, def->in[0], want, g);
+    if (!def || def->op != G_map || !def->body) return false;
+    const Expr *e = def->body;
+    for (int i = 0; i < e->n; i++)
+        if (!e->a[i] || e->a[i]->op != X_arg) return false;
+    if (e->op == X_not) return condition_guards(t, def->in[e->a[0]->k], !want, g);
+    if ((e->op == X_and && want) || (e->op == X_or && !want))
+        return condition_guards(t, def->in[e->a[0]->k], want, g) && condition_guards(t, def->in[e->a[1]->k], want, g);
+    if (e->n != 2) return false;
+    const Dim *x = single(def, e->a[0]), *y = single(def, e->a[1]);
+    return x && y && compare_guards(t, e->op, x, y, want, g);
+}
+
+// Leaves the program unless the condition is `want`.
+static void check_condition(ImportNode *n, Value *cond, bool want) {
+    Guards g = {.n = 0};
+    if (condition_guards(n->dims, cond, want, &g))
+        g_check(&n->b, NULL, g.n, g.list, "SHAPE");
+    else
+        g_check(&n->b, want ? cond : g_map1(&n->b, X_not, cond), 0, NULL, "SHAPE");
+}
+
+// ---- branches ----
+
+typedef struct {
+    Region *region;
+    bool dead; // at fault by itself: `faults` holds its messages
+    Diag faults;
+} Branch;
+
+// Imports a branch with its faults held back. Faults after a decision inside it are the decision's: they stay faults.
+static void import_branch(ImportNode *n, const char *name, Branch *b) {
+    Importer *imp = n->importer;
+    Importer before = *imp;
+    *b = (Branch){.faults = {.file = before.diag->file}};
+    imp->diag = &b->faults;
+    b->region = attr_region(n, name, 0, NULL);
+    imp->diag = before.diag;
+    b->dead =
+        !b->region && b->faults.errors > 0 && b->faults.code == EXIT_MODEL && imp->decided == before.decided && before.decided_at_fault < 0;
+    if (b->dead) {
+        imp->stopped = before.stopped;
+        imp->decided_at_fault = before.decided_at_fault;
+        imp->unsupported.n = before.unsupported.n;
+    } else {
+        diag_move(imp->diag, &b->faults);
+    }
+}
+
+static bool agree(const ImportNode *n, const Region *x, const Region *y) {
+    for (int i = 0; i < n->nout; i++) {
+        const Value *a = x->yields.data[i], *b = y->yields.data[i];
+        if (a->type != b->type || a->rank != b->rank) return false;
+    }
+    return true;
+}
+
+// Branch `which` in place of the node; its outputs.
+static void take_branch(ImportNode *n, Value *cond, Region *r, bool want) {
+    check_condition(n, cond, want);
+    region_splice(n->b.region, r);
+    for (int i = 0; i < n->nout; i++) n->out[i] = r->yields.data[i];
+}
+
+static bool both_branches(ImportNode *n, Value *cond, Branch *b) {
+    Region *then = b[0].region, *otherwise = b[1].region;
+    then->yields.n = otherwise->yields.n = n->nout;
+    if (!agree(n, then, otherwise)) {
+        int choice = import_decide(n, 2);
+        take_branch(n, cond, b[choice].region, choice == 0);
+        return true;
+    }
+    Node *node = g_if(&n->b, cond, then, otherwise);
+    for (int i = 0; i < n->nout; i++) n->out[i] = node->out[i];
+    return true;
+}
+
+static bool known_branch(ImportNode *n, const char *name) {
+    int count;
+    Value **outs;
+    if (!attr_inline(n, name, 0, NULL, &count, &outs)) return false;
+    for (int i = 0; i < n->nout; i++) n->out[i] = outs[i];
+    return true;
+}
+
+bool import_if(ImportNode *n) {
+    for (int k = 0; k < 2; k++)
+        if (attr_graph_outputs(n, branches[k]) < n->nout)
+            return import_fail(n, "has %d outputs, its attribute '%s' %d", n->nout, branches[k], attr_graph_outputs(n, branches[k]));
+    Value *cond = scalar_of(n, n->in[0], DT_bool, "the condition");
+    if (!cond) return false;
+    int64_t known;
+    if (value_content_int(cond, 0, &known)) return known_branch(n, branches[known == 0]);
+    Branch b[2];
+    for (int k = 0; k < 2; k++) import_branch(n, branches[k], &b[k]);
+    bool both_dead = b[0].dead && b[1].dead, dead = b[0].dead || b[1].dead;
+    for (int k = 0; k < 2; k++) {
+        if (!b[k].dead) continue;
+        if (both_dead)
+            diag_move(n->importer->diag, &b[k].faults);
+        else
+            diag_free(&b[k].faults);
+    }
+    if (both_dead) return import_fail(n, "neither of its branches can be imported");
+    if (dead && b[b[0].dead].region) {
+        diag_warning(n->importer->diag,
+            "node '%s' (If): '%s' does not fit the model and is left out; the program checks that it is not chosen",
+            short_name(n->importer, n->b.label), branches[b[1].dead]);
+        take_branch(n, cond, b[b[0].dead].region, b[1].dead);
+        return true;
+    }
+    if (!b[0].region || !b[1].region) return false;
+    return both_branches(n, cond, b);
+}
