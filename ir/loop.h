@@ -137,6 +137,7 @@ typedef struct Program {
     VEC(const char *) node_names;  // ONNX node i+1, for model_error_node
     VEC(const char *) metadata;    // key, value …
     uint64_t hash;
+    struct LoopNames *words; // every name in use anywhere
 } Program;
 
 // Status codes (design.md section 3); a status is -(code + 256*node).
@@ -198,6 +199,7 @@ void kernel_free_symbols(const Kernel *k, void (*fn)(void *ctx, const Dim *sym),
 // ---- the four tools ----
 void loop_print(Str *s, const Program *p);
 void kernel_print(Str *s, const Kernel *k);
+void stmt_print(Str *s, const Stmt *x); // its first line, for messages
 // `data N` of a const reads blob(ctx, N) (bytes, size) when blob is given, else the elements are zero.
 Program *loop_parse(const char *text, const char *file, DimTable *dims, const void *(*blob)(void *ctx, int n, size_t *size), void *ctx, Diag *d);
 bool loop_verify(const Program *p, Diag *d); // rules numbered in loop_verify.c's head
