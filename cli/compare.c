@@ -88,6 +88,16 @@ static bool element_close(Comparison *c, DType type, const char *x, const char *
     return float_close(type, a.f, b.f, tol);
 }
 
+static double largest_magnitude(const Tensor *t) {
+    double most = 0;
+    int64_t n = dtype_is_float(t->type) ? tensor_count(t) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        double v = fabs(scalar_read(t->type, (const char *)t->data + (size_t)i * (size_t)dtype_bytes(t->type)).f);
+        if (isfinite(v) && v > most) most = v;
+    }
+    return most;
+}
+
 Comparison tensor_compare(const Tensor *found, const Tensor *expected, Tolerance tol) {
     Comparison c = {.ok = true};
     Str s = {0};
@@ -101,6 +111,7 @@ Comparison tensor_compare(const Tensor *found, const Tensor *expected, Tolerance
         shape_text(&s, expected);
     }
     int64_t n = same ? tensor_count(expected) : 0, first = -1;
+    if (same && tol.scaled > 0) tol.atol = fmax(tol.atol, tol.scaled * largest_magnitude(expected));
     // A complex element is two floats.
     DType part = expected->type == DT_c64 ? DT_f32 : expected->type == DT_c128 ? DT_f64 : expected->type;
     size_t size = (size_t)dtype_bytes(expected->type), step = (size_t)dtype_bytes(part);

@@ -7,6 +7,7 @@
 typedef struct {
     double rtol, atol; // floats: |found - expected| <= atol + rtol * |expected|; all other types must be equal
     int64_t ulp;       // or at most so many units in the last place
+    double scaled;     // or at most so much of the largest finite expected magnitude
 } Tolerance;
 
 typedef struct {

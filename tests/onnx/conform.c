@@ -56,7 +56,7 @@ static int stage_find(const char *name, size_t n) {
 
 static void add_case(Job *j, char **words, int n) {
     if (n != 3 || (j->only && !strstr(words[0], j->only))) return;
-    j->run.cases[j->run.ncases++] = (Case){.name = words[0], .tolerance = {atof(words[1]), atof(words[2]), 0}};
+    j->run.cases[j->run.ncases++] = (Case){.name = words[0], .tolerance = {.rtol = atof(words[1]), .atol = atof(words[2])}};
 }
 
 static void count_line(Job *j, char **words, int n) {
