@@ -219,6 +219,25 @@ static int compare_leaves(const void *x, const void *y) {
     return dim_compare(*(const Dim *const *)x, *(const Dim *const *)y);
 }
 
+static Memo *extremum_memo(DimTable *t, AtomKind kind, const Dim *a, const Dim *b) {
+    MemoOp op = kind == ATOM_MIN ? MEMO_MIN : MEMO_MAX;
+    return dim_compare(a, b) < 0 ? dim_memo(t, op, a, b, 0) : dim_memo(t, op, b, a, 0);
+}
+
+static const Dim *extremum(DimTable *t, AtomKind kind, const Dim *a, const Dim *b);
+
+// Of two operands that do not decide each other and are not to be taken apart.
+static const Dim *extremum_of_pair(DimTable *t, AtomKind kind, const Dim *a, const Dim *b) {
+    Memo *memo = extremum_memo(t, kind, a, b);
+    if (memo->result) return memo->result;
+    const Dim *common = common_part(t, a, b);
+    if (common->nterms > 0)
+        memo->result = dim_add(t, common, extremum(t, kind, dim_sub(t, a, common), dim_sub(t, b, common)));
+    else
+        memo->result = dim_of_atom(t, kind, memo->a, memo->b);
+    return memo->result;
+}
+
 // Sorted, without those that never decide.
 static const Dim *extremum_of_leaves(DimTable *t, AtomKind kind, const Dim **leaves, int n) {
     qsort(leaves, (size_t)n, sizeof *leaves, compare_leaves);
@@ -228,10 +247,8 @@ static const Dim *extremum_of_leaves(DimTable *t, AtomKind kind, const Dim **lea
             if (leaves[i] == leaves[j] || wins(t, kind, leaves[i], leaves[j])) leaves[j] = NULL;
         }
     const Dim *all = NULL;
-    for (int i = 0; i < n; i++) {
-        if (!leaves[i]) continue;
-        all = all ? dim_of_atom(t, kind, all, leaves[i]) : leaves[i];
-    }
+    for (int i = 0; i < n; i++)
+        if (leaves[i]) all = all ? extremum_of_pair(t, kind, all, leaves[i]) : leaves[i];
     return all;
 }
 
@@ -240,13 +257,9 @@ static const Dim *extremum_anew(DimTable *t, AtomKind kind, const Dim *a, const 
     int n = 0;
     if (wins(t, kind, a, b)) return a;
     if (wins(t, kind, b, a)) return b;
-    const Dim *common = common_part(t, a, b);
-    if (common->nterms > 0) {
-        const Dim *x = dim_sub(t, a, common), *y = dim_sub(t, b, common);
-        return dim_add(t, common, kind == ATOM_MIN ? dim_min(t, x, y) : dim_max(t, x, y));
-    }
-    if (gather_leaves(kind, a, leaves, &n) && gather_leaves(kind, b, leaves, &n)) return extremum_of_leaves(t, kind, leaves, n);
-    return dim_compare(a, b) < 0 ? dim_of_atom(t, kind, a, b) : dim_of_atom(t, kind, b, a);
+    if (common_part(t, a, b)->nterms == 0 && gather_leaves(kind, a, leaves, &n) && gather_leaves(kind, b, leaves, &n) && n > 2)
+        return extremum_of_leaves(t, kind, leaves, n);
+    return extremum_of_pair(t, kind, a, b);
 }
 
 static const Dim *extremum(DimTable *t, AtomKind kind, const Dim *a, const Dim *b) {
@@ -254,7 +267,7 @@ static const Dim *extremum(DimTable *t, AtomKind kind, const Dim *a, const Dim *
     if (a->poison || b->poison) return dim_poison(t);
     if (a == b) return a;
     if (dim_is_int(a, &x) && dim_is_int(b, &y)) return (x < y) == (kind == ATOM_MIN) ? a : b;
-    Memo *memo = dim_memo(t, kind == ATOM_MIN ? MEMO_MIN : MEMO_MAX, a, b, 0);
+    Memo *memo = extremum_memo(t, kind, a, b);
     if (!memo->result) memo->result = extremum_anew(t, kind, a, b);
     return memo->result;
 }
