@@ -158,10 +158,14 @@ int lower_bind_indices(Place at, const Node *n, int first, int rank, const Dim *
     }
     for (int i = 0; i < n->nvsyms; i++) {
         const Value *in = n->in[first + i];
+        from[rank + i] = n->vsyms[i];
+        if (l->scalar[in->id]) { // the iteration number of a loop
+            to[rank + i] = l->scalar[in->id];
+            continue;
+        }
         const Dim *in_idx[RANK_MAX];
         broadcast_index(l, in, rank, shape, idx, in_idx);
         const Expr *e = x_cast(a, DT_idx, lower_element(at, in, in_idx));
-        from[rank + i] = n->vsyms[i];
         to[rank + i] = loop_let_idx(l->p, at.block, kernel_local(at.kb, "v"), e, NULL, NULL);
     }
     return rank + n->nvsyms;
