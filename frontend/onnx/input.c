@@ -219,7 +219,7 @@ static bool import_input(Inputs *in, const Onnx__ValueInfoProto *v) {
     if (!b) return importer_fault(imp, EXIT_MODEL, "the model has two inputs called '%s'", short_name(imp, v->name));
     b->kind = BIND_FAULTY;
     DType type;
-    int rank;
+    int rank = 0;
     const Dim *shape[MAX_RANK];
     if (!input_type(in, v, &type) || !input_shape(in, v, &rank, shape)) return false;
     b->kind = BIND_VALUE;
