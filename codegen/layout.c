@@ -111,12 +111,7 @@ static int state_index(const Work *w, int buffer) {
     return n;
 }
 
-// `tie` counts p->buffers or the states: a buffer number is one whose buffer is a state.
-static int tie_of(const Work *w, const LoopBuffer *b) {
-    if (b->tie < 0) return -1;
-    bool is_buffer = b->tie < w->p->buffers.n && w->p->buffers.data[b->tie]->kind == BUF_STATE;
-    return is_buffer ? state_index(w, b->tie) : b->tie;
-}
+static int tie_of(const Work *w, const LoopBuffer *b) { return b->tie < 0 ? -1 : state_index(w, b->tie); }
 
 static void fill_interface(Work *w) {
     Layout *l = w->l;

@@ -24,12 +24,9 @@ typedef struct mlc_tensor_info {
 // Inputs struct: `const void *ptr[ninputs]`. Dims struct: `int64_t d[ndims]` (one int64_t when there are none). All are arrays in disguise.
 // A pool of threads. Models reach it through its own functions, so that a model needs nothing linked; mlc_pool.h makes one.
 typedef struct mlc_pool {
-    int32_t threads; // how many members run at the same time, the calling thread included
+    int32_t threads; // how many work at the same time, the calling one included
     // Runs fn(ctx, i) for each i in 0..n-1 in any order and grouping, returns when all are done. Never called from inside fn.
     void (*parallel_for)(struct mlc_pool *pool, void (*fn)(void *ctx, int64_t i), void *ctx, int64_t n);
-    // The same with all n running at the same time (n <= threads; else nothing runs and the result is not 0), so that fn may call barrier.
-    int32_t (*team)(struct mlc_pool *pool, void (*fn)(void *ctx, int64_t i), void *ctx, int64_t n);
-    void (*barrier)(struct mlc_pool *pool); // inside team: waits for the other members
 } mlc_pool;
 
 // What a caller may state. Zero means default everywhere but in struct_size and, where the model needs it, arena and state.
@@ -66,7 +63,7 @@ typedef struct mlc_model_info {
     void (*state_init)(void *state);
     const char *const *regions;   // names
     const size_t *region_bytes;
-    int32_t team;                 // members of the largest team, 0: none; with fewer threads the calling thread does their work in turn
+    int32_t team;                 // members of the largest team, 0: none; fewer threads do their work in turn
 } mlc_model_info;
 
 #endif
