@@ -70,6 +70,7 @@ typedef struct Chunk {
 struct Arena {
     Chunk *head; // the one that small requests are cut from
     size_t chunk_size, bytes;
+    Arena *adopted, *next; // freed with this one
 };
 
 Arena *arena_new(void) {
@@ -78,8 +79,17 @@ Arena *arena_new(void) {
     return a;
 }
 
+void arena_adopt(Arena *a, Arena *child) {
+    child->next = a->adopted;
+    a->adopted = child;
+}
+
 void arena_free(Arena *a) {
     if (!a) return;
+    for (Arena *c = a->adopted, *next; c; c = next) {
+        next = c->next;
+        arena_free(c);
+    }
     for (Chunk *c = a->head, *next; c; c = next) {
         next = c->next;
         mem_realloc(c, 0);

@@ -25,6 +25,7 @@ typedef enum {
 typedef struct Arena Arena;
 Arena *arena_new(void);
 void arena_free(Arena *a); // NULL is allowed
+void arena_adopt(Arena *a, Arena *child); // child is freed with a, once
 // Zeroed memory aligned to 16 bytes (64 when n >= 4096); never NULL: exhaustion ends in the handler of mem_set_oom_handler.
 void *arena_alloc(Arena *a, size_t n);
 void *arena_copy(Arena *a, const void *data, size_t n);

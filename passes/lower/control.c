@@ -37,8 +37,7 @@ void lower_if(Lower *l, Block *main, Node *n) {
     const Expr *cond = main_scalar(l, main, n->in[0]);
     LoopBuffer **out = ARENA_ARRAY(l->p->arena, LoopBuffer *, n->nout + 1);
     for (int i = 0; i < n->nout; i++) out[i] = lower_buffer(l, n->out[i]);
-    Stmt *s = loop_stmt(l->p, main, ST_IF);
-    s->value = cond;
+    Stmt *s = loop_if(l->p, main, cond);
     Block *blocks[] = {&s->body, &s->orelse};
     for (int b = 0; b < 2; b++) {
         Region *r = n->regions.data[b];
@@ -140,31 +139,20 @@ void lower_loop(Lower *l, Block *main, Node *n) {
     Stmt *f = loop_for(l->p, main, arena_printf(a, "it%d", l->temps++), dim_int(t, 0), trip, LOOP_SEQ);
     l->scalar[lb.r->params.data[0]->id] = f->sym;
     if (lb.cond) {
-        Stmt *stop = loop_stmt(l->p, &f->body, ST_IF);
-        stop->value = x_op1(a, X_not, x_load(a, &lb.cond->var, dim_int(t, 0)));
+        Stmt *stop = loop_if(l->p, &f->body, x_op1(a, X_not, x_load(a, &lb.cond->var, dim_int(t, 0))));
         loop_stmt(l->p, &stop->body, ST_BREAK);
     }
     lower_region(l, &f->body, lb.r);
     loop_iteration_end(l, &f->body, &lb, f->sym);
     if (!count) return;
     loop_set(l->p, &f->body, count, x_dim(a, dim_addi(t, f->sym, 1)));
-    Stmt *size = loop_stmt(l->p, main, ST_SIZE);
-    size->sym = n->dims.data[0];
-    size->value = x_var(a, count);
+    loop_size(l->p, main, n->dims.data[0], x_var(a, count));
 }
 
 // ---- check ----
-static int code_of(const char *text) {
-    static const struct { const char *text; int code; } codes[] = {
-        {"SHAPE", CODE_SHAPE}, {"INDEX", CODE_INDEX}, {"DIVISION", CODE_DIVISION}, {"CAPACITY", CODE_CAPACITY}, {"ASSERT", CODE_ASSERT}};
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        if (!strcmp(codes[i].text, text)) return codes[i].code;
-    return CODE_ASSERT;
-}
-
 void lower_check(Lower *l, Block *main, Node *n) {
     const Expr *ok = lower_all_ge0(l, n->guard.n, n->guard.data);
-    int code = code_of(n->code ? n->code : "ASSERT");
+    int code = n->code ? graph_code(n->code) : CODE_ASSERT;
     if (ok) loop_check(l->p, main, ok, code, n->onnx_id);
     if (n->nin) loop_check(l->p, main, main_scalar(l, main, n->in[0]), code, n->onnx_id);
 }

@@ -206,8 +206,7 @@ static void scatter_updates(Lower *l, Block *main, const Node *n, LoopBuffer *ou
     for (int i = 0; i < n->guard.n; i++) guard[i] = dim_subst(t, n->guard.data[i], from, to, ns);
     const Expr *inside = lower_all_ge0(l, n->guard.n, guard);
     if (inside) {
-        Stmt *s = loop_stmt(l->p, b, ST_IF);
-        s->value = inside;
+        Stmt *s = loop_if(l->p, b, inside);
         at.block = &s->body;
     }
     for (int i = 0; i < n->index.n; i++) target[i] = lower_checked_index(at, dim_subst(t, n->index.data[i], from, to, ns), v->shape[i]);
