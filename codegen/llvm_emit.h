@@ -55,7 +55,7 @@ typedef enum {
 typedef struct {
     LLVMValueRef fn, status, sticky; // status: alloca of the i32 returned at `leave`; sticky: alloca of the i1 raised by index()
     LLVMBasicBlockRef allocas, first, leave, breaks; // breaks: where `break` goes
-    ValueMap vals; // Var, symbol Dim -> value or address; Sym of a data dim, LoopBuffer of an unbounded temp -> its alloca
+    ValueMap vals; // Var, symbol Dim -> value or address; Sym of a data dim -> its alloca
     ValueMap memo; // Expr, Dim -> value, within one statement
     int node;      // of the kernel, for the sticky flag's status
     LLVMValueRef env, arena_base, outputs; // of main

@@ -65,9 +65,12 @@ static LLVMValueRef temp_address(Emit *e, const LoopBuffer *b) {
     return llvm_byte_at(e, base, llvm_dim(e, e->layout->temp_offset[i]));
 }
 
-// Where the address of a temp from the allocator is kept: null before alloc and after free.
+// Where the address of a temp from the allocator is kept: null before alloc and after free. (b itself is its Var's address.)
+static const void *slot_key(const LoopBuffer *b) {
+    return &b->unbounded;
+}
 static LLVMValueRef alloc_slot(Emit *e, const LoopBuffer *b) {
-    return valuemap_get(&e->f.vals, b);
+    return valuemap_get(&e->f.vals, slot_key(b));
 }
 
 LLVMValueRef llvm_buffer(Emit *e, const Var *buf) {
@@ -86,7 +89,7 @@ void llvm_alloc_slots(Emit *e) {
         if (b->kind != BUF_TEMP || !b->unbounded) continue;
         LLVMValueRef slot = llvm_alloca(e, e->ptr, 0);
         LLVMBuildStore(e->b, LLVMConstNull(e->ptr), slot);
-        llvm_bind(e, b, slot);
+        llvm_bind(e, slot_key(b), slot);
     }
 }
 
@@ -112,7 +115,10 @@ void llvm_free_all(Emit *e) {
 
 void llvm_alloc(Emit *e, const Stmt *s) {
     LLVMTypeRef types[2] = {e->ptr, e->size}, type = LLVMFunctionType(e->ptr, types, 2, 0);
-    LLVMValueRef slot = alloc_slot(e, s->var->owner), bytes = llvm_dim(e, s->dim);
+    const LoopBuffer *b = s->args[0];
+    DimTable *t = e->p->dims;
+    const Dim *size = s->dim ? s->dim : dim_muli(t, dim_product(t, b->shape, b->rank), dtype_bytes(b->var.type.type));
+    LLVMValueRef slot = alloc_slot(e, b), bytes = llvm_dim(e, size);
     free_slot(e, slot);
     LLVMValueRef args[2] = {llvm_env_field(e, e->f.env, ENV_USER), LLVMBuildIntCast2(e->b, bytes, e->size, 1, "")};
     LLVMValueRef at = LLVMBuildCall2(e->b, type, llvm_env_field(e, e->f.env, ENV_ALLOC), args, 2, "");
@@ -121,7 +127,7 @@ void llvm_alloc(Emit *e, const Stmt *s) {
 }
 
 void llvm_free(Emit *e, const Stmt *s) {
-    free_slot(e, alloc_slot(e, s->var->owner));
+    free_slot(e, alloc_slot(e, s->args[0]));
 }
 
 // ---- threads ----

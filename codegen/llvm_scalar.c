@@ -132,7 +132,35 @@ static LLVMValueRef do_max(Emit *e, VType t, LLVMValueRef *a) {
     return extremum(e, t, a, LLVMRealOGT, LLVMIntSGT, LLVMIntUGT);
 }
 
+// Without the instruction LLVM would call libm's fmaf.
+static bool fma_in_hardware(const Emit *e) {
+    const char *triple = e->target->triple, *features = e->target->llvm_features;
+    if (!strncmp(triple, "aarch64", 7)) return true;
+    if (!strncmp(triple, "riscv", 5)) return strstr(features, "+f") != NULL;
+    if (!strncmp(triple, "thumb", 5) || !strncmp(triple, "arm", 3)) return strstr(triple, "eabihf") != NULL;
+    return target_has(e->target, "fma");
+}
+
+// f32: the product is exact in f64; its sum with c, rounded to odd, has enough digits that rounding again to f32 is rounding once.
+static LLVMValueRef fma_by_f64(Emit *e, VType t, LLVMValueRef *a) {
+    VType wide = vtype(DT_f64, t.lanes), bits = vtype(DT_i64, t.lanes);
+    LLVMTypeRef f64 = llvm_value_type(e, wide), i64 = llvm_value_type(e, bits);
+    LLVMValueRef v[3];
+    for (int i = 0; i < 3; i++) v[i] = LLVMBuildFPExt(e->b, a[i], f64, "");
+    LLVMValueRef p = bin(e, LLVMFMul, v[0], v[1]), c = v[2], sum = bin(e, LLVMFAdd, p, c);
+    LLVMValueRef part = bin(e, LLVMFSub, sum, p); // the error of the sum, exact (Knuth)
+    LLVMValueRef err = bin(e, LLVMFAdd, bin(e, LLVMFSub, p, bin(e, LLVMFSub, sum, part)), bin(e, LLVMFSub, c, part));
+    LLVMValueRef u = LLVMBuildBitCast(e->b, sum, i64, ""), zero = real_like(e, wide, 0.0);
+    LLVMValueRef even = icmp(e, LLVMIntEQ, bin(e, LLVMAnd, u, int_like(e, bits, 1)), int_like(e, bits, 0));
+    LLVMValueRef inexact = bin(e, LLVMAnd, even, fcmp(e, LLVMRealONE, err, zero));
+    LLVMValueRef outward = bin(e, LLVMXor, fcmp(e, LLVMRealOGT, err, zero), fcmp(e, LLVMRealOLT, sum, zero));
+    LLVMValueRef odd = bin(e, LLVMAdd, u, pick(e, outward, int_like(e, bits, 1), int_like(e, bits, -1)));
+    LLVMValueRef r = LLVMBuildBitCast(e->b, pick(e, inexact, odd, u), f64, "");
+    return LLVMBuildFPTrunc(e->b, r, llvm_value_type(e, t), "");
+}
+
 static LLVMValueRef do_fma(Emit *e, VType t, LLVMValueRef *a) {
+    if (t.type == DT_f32 && !fma_in_hardware(e)) return fma_by_f64(e, t, a);
     if (!arith_float(t.type)) return bin(e, LLVMAdd, bin(e, LLVMMul, a[0], a[1]), a[2]);
     LLVMTypeRef type = llvm_value_type(e, t);
     return llvm_intrinsic(e, "llvm.fma", 1, &type, 3, a);
