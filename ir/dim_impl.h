@@ -13,10 +13,10 @@
 #include "dim.h"
 
 enum {
-    TERMS_MAX = 2048,   // of one Dim; beyond, the result is poison
-    DEGREE_MAX = 32,    // of one monomial
-    WEIGHT_MAX = 16384, // atoms and terms of a Dim, written out in full
-    DEPTH_MAX = 200     // of nested atoms
+    TERMS_MAX = 256,   // of one Dim; beyond, the result is poison
+    DEGREE_MAX = 32,   // of one monomial
+    WEIGHT_MAX = 4096, // atoms and terms of a Dim, written out in full
+    DEPTH_MAX = 200    // of nested atoms
 };
 
 typedef struct {

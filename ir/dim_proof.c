@@ -5,11 +5,11 @@
 // the bound that makes the value extreme, newest symbol first (a bound only mentions older ones).
 //
 // A proof of d >= 0 searches: the interval decides, or d is replaced by something that is smaller wherever d's atoms may lie, and that is
-// proven: a symbol by its bound, floordiv by its ends, min and max by an operand or both. The budget bounds the search, so UNKNOWN is
-// always a possible answer; YES and NO are certain as long as divisors are positive and symbols are within their bounds.
+// proven: a symbol by its bound, floordiv by its ends, min and max by an operand or both. The budget and the weight of d bound the search,
+// so UNKNOWN is always a possible answer; YES and NO are certain as long as divisors are positive and symbols are within their bounds.
 #include "dim_impl.h"
 
-enum { VIEWS_MAX = 3, VIEW_DEPTH = 4, BUDGET = 80, PROOF_DEPTH = 10 };
+enum { VIEWS_MAX = 3, VIEW_DEPTH = 4, BUDGET = 80, PROOF_DEPTH = 10, SEARCH_WEIGHT = 400 };
 
 static Range range_at(const Dim *d, int depth);
 
@@ -195,7 +195,7 @@ static Range range_of_shown(const Dim *d) {
 }
 
 static Range range_at(const Dim *d, int depth) {
-    if (d->tight || depth == VIEW_DEPTH) return d->range;
+    if (d->tight || depth == VIEW_DEPTH || d->weight > SEARCH_WEIGHT) return d->range;
     Dim *m = (Dim *)(uintptr_t)d;
     m->tight = true; // the plain interval serves while the views are looked at
     if (d->nterms < 2) return d->range;
@@ -314,9 +314,9 @@ static bool has_constant_bound(const AtomNode *x) {
 static bool prove(DimTable *t, const Dim *d, int *budget, int depth) {
     if (d->poison) return false;
     d = without_content(t, d);
-    Range r = dim_range(d);
+    Range r = d->range; // the views of dim_range would repeat the search
     if (r.lo >= 0) return true;
-    if (d->poison || r.hi < 0 || depth > PROOF_DEPTH || --*budget < 0) return false;
+    if (d->poison || r.hi < 0 || d->weight > SEARCH_WEIGHT || depth > PROOF_DEPTH || --*budget < 0) return false;
     static bool (*const order[])(const AtomNode *x) = {has_symbolic_bound, is_composite, has_constant_bound};
     Search s = {budget, depth};
     for (int kind = 0; kind < 3; kind++) {
