@@ -1,0 +1,102 @@
+// schedule_apply: reads a schedule's text and applies its primitives in order. The primitives' rewrites stand in loop_split.c and its neighbours.
+#include "loop_schedule.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int min_args, max_args;
+    ScheduleFn *fn;
+} primitives[] = {
+    {"split", 2, 3, schedule_split},
+    {"fuse", 2, 2, schedule_fuse},
+    {"reorder", 2, SCHEDULE_ARGS, schedule_reorder},
+    {"unroll", 1, 1, schedule_unroll},
+    {"parallel", 1, 1, schedule_parallel},
+};
+
+bool schedule_fail(Schedule *s, const char *fmt, ...) {
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    diag_error(s->d, EXIT_INTERNAL, "kernel '%s': schedule %s: %s", s->k->name, s->name, text);
+    return false;
+}
+
+// ---- finding loops ----
+static LoopPlace find_in(Block *b, const char *name) {
+    for (int i = 0; i < b->n; i++) {
+        Stmt *s = b->data[i];
+        bool loops = s->kind == ST_FOR || s->kind == ST_REDUCE;
+        if (loops && !strcmp(dim_as_symbol(s->sym)->name, name)) return (LoopPlace){s, b, i};
+        LoopPlace inner = find_in(&s->body, name);
+        if (!inner.stmt) inner = find_in(&s->orelse, name);
+        if (inner.stmt) return inner;
+    }
+    return (LoopPlace){0};
+}
+
+LoopPlace schedule_find(Kernel *k, const char *name) { return find_in(&k->body, name); }
+
+bool schedule_loop(Schedule *s, int arg, const char *kinds, LoopPlace *out) {
+    *out = schedule_find(s->k, s->args[arg]);
+    if (!out->stmt) return schedule_fail(s, "there is no loop '%s'", s->args[arg]);
+    char kind = out->stmt->kind == ST_REDUCE ? 'R' : "prs"[out->stmt->loop];
+    return strchr(kinds, kind) != NULL || schedule_fail(s, "loop '%s' is of the wrong kind", s->args[arg]);
+}
+
+bool schedule_int(Schedule *s, int arg, int64_t least, int64_t *out) {
+    char *end;
+    *out = strtoll(s->args[arg], &end, 10);
+    return (*end == 0 && *out >= least) || schedule_fail(s, "'%s' is not an integer of at least %ld", s->args[arg], (long)least);
+}
+
+// ---- text: name(arg, arg) name(…) ----
+static const char *skip_blanks(const char *p) {
+    while (isspace((unsigned char)*p) || *p == ',' || *p == ';') p++;
+    return p;
+}
+
+static bool read_word(Schedule *s, const char **p, const char *stop, const char **out) {
+    const char *start = skip_blanks(*p);
+    size_t n = strcspn(start, stop);
+    while (n && isspace((unsigned char)start[n - 1])) n--;
+    *out = arena_strndup(s->p->arena, start, n);
+    *p = start + n;
+    return n > 0;
+}
+
+static bool read_primitive(Schedule *s, const char **p) {
+    s->nargs = 0;
+    s->name = "text";
+    if (!read_word(s, p, "(", &s->name) || **p != '(') return schedule_fail(s, "expected '(' at '%.20s'", *p);
+    ++*p;
+    while (*(*p = skip_blanks(*p)) && **p != ')') {
+        if (s->nargs == SCHEDULE_ARGS) return schedule_fail(s, "more than %d arguments", SCHEDULE_ARGS);
+        if (!read_word(s, p, ",)", &s->args[s->nargs++])) return schedule_fail(s, "empty argument");
+    }
+    if (**p != ')') return schedule_fail(s, "')' is missing");
+    ++*p;
+    return true;
+}
+
+static bool apply_primitive(Schedule *s) {
+    for (size_t i = 0; i < sizeof primitives / sizeof *primitives; i++) {
+        if (strcmp(primitives[i].name, s->name)) continue;
+        if (s->nargs < primitives[i].min_args || s->nargs > primitives[i].max_args) return schedule_fail(s, "takes another number of arguments than %d", s->nargs);
+        return primitives[i].fn(s);
+    }
+    return schedule_fail(s, "unknown primitive");
+}
+
+bool schedule_apply(Program *p, Kernel *k, const char *text, Diag *d) {
+    Schedule s = {.p = p, .k = k, .d = d};
+    for (const char *at = skip_blanks(text); *at; at = skip_blanks(at))
+        if (!read_primitive(&s, &at) || !apply_primitive(&s)) return false;
+    return true;
+}

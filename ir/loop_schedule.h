@@ -1,0 +1,33 @@
+// Inside of schedules: the primitives' common ground; schedule_apply is in loop.h, their meaning in docs/schedule.md.
+#ifndef MLC_LOOP_SCHEDULE_H
+#define MLC_LOOP_SCHEDULE_H
+
+#include "loop.h"
+
+enum { SCHEDULE_ARGS = 16 };
+
+typedef struct {
+    Program *p;
+    Kernel *k;
+    const char *name;                // of the primitive at hand
+    const char *args[SCHEDULE_ARGS]; // its arguments
+    int nargs;
+    Diag *d;
+} Schedule;
+
+// A loop by its symbol's name with the block and position it stands at; stmt NULL: not found.
+typedef struct {
+    Stmt *stmt;
+    Block *block;
+    int at;
+} LoopPlace;
+LoopPlace schedule_find(Kernel *k, const char *name);
+// The same with a fault when there is none, or when it is not of a kind in `kinds` (letters p r s; R: a reduce statement).
+bool schedule_loop(Schedule *s, int arg, const char *kinds, LoopPlace *out);
+bool schedule_int(Schedule *s, int arg, int64_t least, int64_t *out);
+bool schedule_fail(Schedule *s, const char *fmt, ...) __attribute__((format(printf, 2, 3))); // returns false
+
+typedef bool ScheduleFn(Schedule *s);
+ScheduleFn schedule_split, schedule_fuse, schedule_reorder, schedule_unroll, schedule_parallel; // loop_split.c
+
+#endif
