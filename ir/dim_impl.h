@@ -50,9 +50,9 @@ struct Dim {
     DimTable *table;
     uint64_t hash;
     const Term *terms;
-    const Term *shown;     // the printers' form; NULL until asked for
+    const Dim *shown;      // the printers' form, the only one with ATOM_MOD; NULL until asked for
     AtomNode *const *syms; // distinct, in order
-    int nterms, nshown, nsyms, weight, depth;
+    int nterms, nsyms, weight, depth;
     bool poison, tight, asked; // asked: syms are known
     Range range;               // from the terms alone until `tight`
 };
@@ -116,7 +116,7 @@ Range range_add(Range a, Range b);
 Range range_scale(Range a, int64_t c);
 Range range_power(Range a, int n);
 Range range_of_atom(AtomKind kind, const Dim *a, const Dim *b);
-Range dim_range(const Dim *d); // the tight interval
-const Term *dim_shown(const Dim *d, int *n);
+Range dim_range(const Dim *d);      // the tight interval
+const Dim *dim_shown(const Dim *d); // for its terms only: sums and products are made of stored forms
 
 #endif

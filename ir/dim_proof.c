@@ -5,8 +5,9 @@
 // the bound that makes the value extreme, newest symbol first (a bound only mentions older ones).
 //
 // A proof of d >= 0 searches: the interval decides, or d is replaced by something that is smaller wherever d's atoms may lie, and that is
-// proven: a symbol by its bound, floordiv by its ends, min and max by an operand or both. The budget and the weight of d bound the search,
-// so UNKNOWN is always a possible answer; YES and NO are certain as long as divisors are positive and symbols are within their bounds.
+// proven: a symbol by its bound, floordiv and mod by their ends, min and max by an operand or both. The budget and the weight of d bound
+// the search, so UNKNOWN is always a possible answer; YES and NO are certain as long as divisors are positive and symbols are within their
+// bounds.
 #include "dim_impl.h"
 
 enum { VIEWS_MAX = 3, VIEW_DEPTH = 4, BUDGET = 80, PROOF_DEPTH = 10, SEARCH_WEIGHT = 400 };
@@ -185,15 +186,6 @@ static int64_t end_through_bounds(const Dim *d, bool low, int depth) {
     return low ? r.lo : r.hi;
 }
 
-// The interval of the shown form, which has remainders where the stored form has differences.
-static Range range_of_shown(const Dim *d) {
-    int n;
-    const Term *terms = dim_shown(d, &n);
-    Range r = {0, 0};
-    for (int i = 0; i < n; i++) r = range_add(r, range_scale(terms[i].m->range, terms[i].c));
-    return r;
-}
-
 static Range range_at(const Dim *d, int depth) {
     if (d->tight || depth == VIEW_DEPTH || d->weight > SEARCH_WEIGHT) return d->range;
     Dim *m = (Dim *)(uintptr_t)d;
@@ -202,7 +194,7 @@ static Range range_at(const Dim *d, int depth) {
     AtomNode *found[VIEWS_MAX];
     int n = find_atoms(d, is_quotient, found, VIEWS_MAX);
     for (int i = 0; i < n; i++) m->range = intersect(m->range, range_through_quotient(d, found[i], depth));
-    if (n > 0) m->range = intersect(m->range, range_of_shown(d));
+    if (n > 0) m->range = intersect(m->range, dim_shown(d)->range);
     if (find_atoms(d, has_symbolic_bound, found, 1) == 0) return d->range;
     Range bounds = {end_through_bounds(d, true, depth), end_through_bounds(d, false, depth)};
     m->range = intersect(m->range, bounds);
@@ -275,6 +267,30 @@ static bool prove_quotient(DimTable *t, const Dim *d, const AtomNode *q, Search 
     return prove(t, dim_add(t, rest, dim_muli(t, c, end)), s->budget, s->depth + 1);
 }
 
+static bool is_mod(const AtomNode *x) {
+    return x->pub.kind == ATOM_MOD;
+}
+
+// As shown, d = c*mod(x, k) + rest: mod lies in [0, k-1].
+static bool prove_shown_mod(DimTable *t, const Dim *d, AtomNode *mod, Search *s) {
+    const Dim *c, *rest;
+    AtomNode *other;
+    int sign;
+    if (!dim_take_out(t, dim_shown(d), mod, &c, &rest) || find_atoms(c, is_mod, &other, 1) || !sign_by_proof(t, c, &sign, s)) return false;
+    const Dim *low = dim_sub(t, d, dim_mul(t, c, mod->pub.self));
+    if (sign < 0) low = dim_add(t, low, dim_mul(t, c, dim_addi(t, mod->pub.b, -1)));
+    return prove(t, low, s->budget, s->depth + 1);
+}
+
+static bool prove_shown(DimTable *t, const Dim *d, Search *s) {
+    AtomNode *found[VIEWS_MAX], *quotient;
+    if (find_atoms(d, is_quotient, &quotient, 1) == 0) return false;
+    int n = find_atoms(dim_shown(d), is_mod, found, VIEWS_MAX);
+    for (int i = 0; i < n; i++)
+        if (prove_shown_mod(t, d, found[i], s)) return true;
+    return false;
+}
+
 // d = c*e + rest, e = min(a, b) or max(a, b): e is bounded by either operand on one side, and is one of them.
 static bool prove_extremum(DimTable *t, const Dim *d, const AtomNode *e, Search *s) {
     const Dim *c, *rest;
@@ -319,6 +335,7 @@ static bool prove(DimTable *t, const Dim *d, int *budget, int depth) {
     if (d->poison || r.hi < 0 || d->weight > SEARCH_WEIGHT || depth > PROOF_DEPTH || --*budget < 0) return false;
     static bool (*const order[])(const AtomNode *x) = {has_symbolic_bound, is_composite, has_constant_bound};
     Search s = {budget, depth};
+    if (prove_shown(t, d, &s)) return true;
     for (int kind = 0; kind < 3; kind++) {
         AtomNode *found[VIEWS_MAX];
         int n = find_atoms(d, order[kind], found, VIEWS_MAX);

@@ -5,7 +5,7 @@ bool dim_take_out(DimTable *t, const Dim *d, const AtomNode *atom, const Dim **c
     Poly with, without;
     poly_init(&with);
     poly_init(&without);
-    const Mono *m = atom->pub.self->terms[0].m;
+    const Mono *m = dim_mono_of(t, (AtomNode *)(uintptr_t)atom);
     for (int i = 0; i < d->nterms; i++) {
         const Mono *q = mono_div(t, d->terms[i].m, m);
         poly_add(q ? &with : &without, d->terms[i].c, q ? q : d->terms[i].m);
@@ -132,13 +132,13 @@ int64_t dim_eval(const Dim *d, int64_t (*get)(void *ctx, const Dim *sym), void *
         return 0;
     }
     Env e = {get, ctx, ok};
-    int n;
-    const Term *terms = dim_shown(d, &n);
+    const Dim *shown = dim_shown(d);
     int64_t sum = 0;
-    for (int i = 0; i < n; i++) {
-        int64_t product = terms[i].c;
-        for (int j = 0; j < terms[i].m->n; j++)
-            if (!i64_mul(product, eval_atom(&e, terms[i].m->f[j]), &product)) *ok = false, product = 0;
+    for (int i = 0; i < shown->nterms; i++) {
+        int64_t product = shown->terms[i].c;
+        const Mono *m = shown->terms[i].m;
+        for (int j = 0; j < m->n; j++)
+            if (!i64_mul(product, eval_atom(&e, m->f[j]), &product)) *ok = false, product = 0;
         if (!i64_add(sum, product, &sum)) *ok = false, sum = 0;
     }
     return sum;

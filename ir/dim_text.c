@@ -68,46 +68,34 @@ static bool take_any(DimTable *t, const Dim **d, Poly *mods) {
     return false;
 }
 
-const Term *dim_shown(const Dim *d, int *n) {
-    if (!d->shown) {
-        DimTable *t = d->table;
-        Dim *m = (Dim *)(uintptr_t)d;
-        const Dim *rest = d;
-        Poly shown;
-        poly_init(&shown);
-        while (take_any(t, &rest, &shown)) continue;
-        for (int i = 0; i < rest->nterms; i++) poly_add(&shown, rest->terms[i].c, rest->terms[i].m);
-        const Dim *all = rest == d ? d : poly_finish(t, &shown);
-        if (all->poison) all = d;
-        if (rest == d) poly_finish(t, &shown);
-        m->shown = all->terms;
-        m->nshown = all->nterms;
-    }
-    *n = d->nshown;
-    return d->shown;
+const Dim *dim_shown(const Dim *d) {
+    if (d->shown) return d->shown;
+    DimTable *t = d->table;
+    Dim *m = (Dim *)(uintptr_t)d;
+    const Dim *rest = d;
+    Poly shown;
+    poly_init(&shown);
+    while (take_any(t, &rest, &shown)) continue;
+    for (int i = 0; i < rest->nterms; i++) poly_add(&shown, rest->terms[i].c, rest->terms[i].m);
+    const Dim *all = poly_finish(t, &shown);
+    m->shown = all->poison ? d : all;
+    return m->shown;
 }
 
 int dim_nterms(const Dim *d) {
-    int n;
-    dim_shown(d, &n);
-    return n;
-}
-
-static Term shown_term(const Dim *d, int term) {
-    int n;
-    return dim_shown(d, &n)[term];
+    return dim_shown(d)->nterms;
 }
 
 int64_t dim_coefficient(const Dim *d, int term) {
-    return shown_term(d, term).c;
+    return dim_shown(d)->terms[term].c;
 }
 
 int dim_nfactors(const Dim *d, int term) {
-    return shown_term(d, term).m->n;
+    return dim_shown(d)->terms[term].m->n;
 }
 
 const Atom *dim_factor(const Dim *d, int term, int factor) {
-    return &shown_term(d, term).m->f[factor]->pub;
+    return &dim_shown(d)->terms[term].m->f[factor]->pub;
 }
 
 // ---- print ----
@@ -152,18 +140,18 @@ static void print_atom(Str *s, const AtomNode *x) {
 }
 
 void dim_print(Str *s, const Dim *d) {
-    int n;
-    const Term *terms = dim_shown(d, &n);
     if (d->poison) str_add(s, "poison");
-    if (n == 0 && !d->poison) str_add(s, "0");
-    for (int i = 0; i < n; i++) {
-        bool negative = terms[i].c < 0;
-        uint64_t size = i64_abs(terms[i].c);
+    if (d->nterms == 0 && !d->poison) str_add(s, "0");
+    const Dim *shown = dim_shown(d);
+    for (int i = 0; i < shown->nterms; i++) {
+        Term x = shown->terms[i];
+        bool negative = x.c < 0;
+        uint64_t size = i64_abs(x.c);
         str_add(s, i == 0 ? (negative ? "-" : "") : negative ? " - " : " + ");
-        if (size != 1 || terms[i].m->n == 0) str_printf(s, "%llu%s", (unsigned long long)size, terms[i].m->n ? "*" : "");
-        for (int j = 0; j < terms[i].m->n; j++) {
+        if (size != 1 || x.m->n == 0) str_printf(s, "%llu%s", (unsigned long long)size, x.m->n ? "*" : "");
+        for (int j = 0; j < x.m->n; j++) {
             if (j > 0) str_add(s, "*");
-            print_atom(s, terms[i].m->f[j]);
+            print_atom(s, x.m->f[j]);
         }
     }
 }
