@@ -3,20 +3,24 @@
 
 #include <string.h>
 
+// The old list stays in the region while its nodes are visited, so that graph_replace reaches those still to come; what the Builder appends behind it is
+// moved to the new list at once.
 static bool rewrite_region(Graph *g, Region *r, bool (*fn)(void *ctx, Node *n, Builder *b), void *ctx) {
-    Node **old = r->nodes.data;
+    VEC(Node *) out = {0};
     int n = r->nodes.n;
     bool changed = false;
-    memset(&r->nodes, 0, sizeof r->nodes);
     for (int i = 0; i < n; i++) {
-        Builder b = {g, r, old[i]->label, old[i]->onnx, old[i]->onnx_id};
-        if (fn(ctx, old[i], &b)) {
-            changed = true;
-            continue;
-        }
-        vec_push(g->arena, &r->nodes, old[i]);
-        for (int k = 0; k < old[i]->regions.n; k++) changed |= rewrite_region(g, old[i]->regions.data[k], fn, ctx);
+        Node *old = r->nodes.data[i];
+        Builder b = {g, r, old->label, old->onnx, old->onnx_id};
+        bool dropped = fn(ctx, old, &b);
+        for (int k = n; k < r->nodes.n; k++) vec_push(g->arena, &out, r->nodes.data[k]);
+        r->nodes.n = n;
+        changed |= dropped;
+        if (dropped) continue;
+        vec_push(g->arena, &out, old);
+        for (int k = 0; k < old->regions.n; k++) changed |= rewrite_region(g, old->regions.data[k], fn, ctx);
     }
+    memcpy(&r->nodes, &out, sizeof out);
     return changed;
 }
 

@@ -311,17 +311,24 @@ typedef struct {
 
 static ReduceNest reduce_nest(Place at, int n, const Dim *const *extents, const Dim **syms, int nstates, const char *const *names, const Expr *const *inits) {
     Lower *l = at.kb->l;
-    const Dim *zero = dim_int(l->g->dims, 0);
-    const Dim *first = n ? extents[0] : dim_int(l->g->dims, 1);
-    ReduceNest nest;
-    nest.reduce = loop_reduce(l->p, at.block, kernel_local(at.kb, "r"), zero, first, nstates, names, inits);
-    if (n) syms[0] = nest.reduce->sym;
-    nest.inner = &nest.reduce->body;
-    for (int i = 1; i < n; i++) {
+    const Dim *zero = dim_int(l->g->dims, 0), *one = dim_int(l->g->dims, 1);
+    ReduceNest nest = {0};
+    for (int i = 0; i < n; i++) {
+        syms[i] = zero;
+        if (dim_is(extents[i], 1)) continue;
+        if (!nest.reduce) {
+            nest.reduce = loop_reduce(l->p, at.block, kernel_local(at.kb, "r"), zero, extents[i], nstates, names, inits);
+            nest.inner = &nest.reduce->body;
+            syms[i] = nest.reduce->sym;
+            continue;
+        }
         Stmt *f = loop_for(l->p, nest.inner, kernel_local(at.kb, "r"), zero, extents[i], LOOP_RED);
         syms[i] = f->sym;
         nest.inner = &f->body;
     }
+    if (nest.reduce) return nest;
+    nest.reduce = loop_reduce(l->p, at.block, kernel_local(at.kb, "r"), zero, one, nstates, names, inits);
+    nest.inner = &nest.reduce->body;
     return nest;
 }
 
