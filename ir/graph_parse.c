@@ -359,11 +359,19 @@ typedef struct {
     int n;
 } PendingList;
 
-// Skips a parenthesised text; what is inside has no quotes.
+// Skips a parenthesised text, whose symbols may be quoted.
 static void skip_group(Parser *ps) {
     const char *open = ps->p;
     int depth = 1;
-    for (; *ps->p && depth; ps->p++) depth += (*ps->p == '(') - (*ps->p == ')');
+    bool quote = false;
+    for (; *ps->p && depth; ps->p++) {
+        if (quote && *ps->p == '\\' && ps->p[1])
+            ps->p++;
+        else if (*ps->p == '"')
+            quote = !quote;
+        else if (!quote)
+            depth += (*ps->p == '(') - (*ps->p == ')');
+    }
     if (depth) fail_at(ps, open, "'(' is not closed");
 }
 
@@ -626,15 +634,15 @@ static void region(Parser *ps, Region *r) {
 // ---- the whole ----
 
 static void symbol(Parser *ps, SymKind kind) {
-    const char *w;
-    size_t n = word(ps, &w);
+    space(ps);
+    const char *start = ps->p, *name = *ps->p == '"' || isalpha((unsigned char)*ps->p) || *ps->p == '_' ? word_or_quoted(ps) : NULL;
     const Dim *lo = NULL, *hi = NULL;
-    if (n == 0 || isdigit((unsigned char)*w)) {
-        fail_at(ps, w, "expected a symbol's name");
+    if (!name || !*name) {
+        fail_at(ps, start, "expected a symbol's name");
         return;
     }
-    if (lookup_dim(ps, w, n)) {
-        fail_at(ps, w, "symbol %.*s is defined twice", (int)n, w);
+    if (lookup_dim(ps, name, strlen(name))) {
+        fail_at(ps, start, "symbol %s is defined twice", name);
         return;
     }
     if (accept(ps, "in")) {
@@ -646,7 +654,7 @@ static void symbol(Parser *ps, SymKind kind) {
         if (*ps->p && *ps->p != '\n' && *ps->p != ';') hi = dim(ps);
     }
     if (ps->failed) return;
-    graph_symbol(ps->g, arena_strndup(ps->g->arena, w, n), kind, lo, hi);
+    graph_symbol(ps->g, name, kind, lo, hi);
 }
 
 static void output(Parser *ps) {

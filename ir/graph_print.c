@@ -396,7 +396,8 @@ static void print_region(Printer *p, const Region *r, int depth) {
 
 static void print_symbol(Str *s, const Dim *d) {
     const Sym *sym = dim_as_symbol(d);
-    str_printf(s, "%sdim %s", sym->kind == SYM_DATA ? "data " : "", sym->name);
+    str_add(s, sym->kind == SYM_DATA ? "data dim " : "dim ");
+    dim_print(s, d); // quoted when it is no word
     if (sym->lo || sym->hi) {
         str_add(s, " in ");
         if (sym->lo) dim_print(s, sym->lo);

@@ -544,10 +544,7 @@ static void verify_region(Verify *v, const Region *r, const Node *owner) {
 }
 
 static bool reserved(const char *name) {
-    if (!isalpha((unsigned char)*name) && *name != '_') return true;
-    for (const char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_') return true;
-    return (*name == 'd' || *name == 'v') && name[1] && strspn(name + 1, "0123456789") == strlen(name + 1);
+    return !*name || ((*name == 'd' || *name == 'v') && name[1] && strspn(name + 1, "0123456789") == strlen(name + 1));
 }
 
 static void verify_symbols(Verify *v) {
