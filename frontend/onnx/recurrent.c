@@ -238,6 +238,21 @@ static Value *joined(Cell *c, int directions, Value **v, int axis) {
 
 static Value *optional_input(const ImportNode *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 
+// An initial state as [batch, hidden]: where its extents are not provably so, a check says so at run time.
+static Value *initial_state(Cell *c, Value *v) {
+    ImportNode *n = c->n;
+    const Dim *shape[] = {c->batch, dim_of(c, c->hidden)};
+    bool same = v->shape[0] == shape[0] && v->shape[1] == shape[1];
+    if (same) return v;
+    const Dim *guards[4];
+    for (int i = 0; i < 2; i++) {
+        guards[2 * i] = dim_sub(n->dims, v->shape[i], shape[i]);
+        guards[2 * i + 1] = dim_sub(n->dims, shape[i], v->shape[i]);
+    }
+    g_check(&n->b, NULL, 4, guards, "SHAPE");
+    return g_reshape(&n->b, v, 2, shape);
+}
+
 static bool check_shapes(Cell *c, int directions) {
     ImportNode *n = c->n;
     const Value *w = n->in[1], *r = n->in[2];
@@ -273,7 +288,7 @@ static bool run_cell(Cell *c, const char *const *defaults) {
     for (int d = 0; d < directions; d++) {
         bool back = reverse || d == 1;
         c->peephole = of_direction(c, p, d);
-        Value *start_h = h0 ? of_direction(c, h0, d) : zero, *start_c = c0 ? of_direction(c, c0, d) : zero;
+        Value *start_h = h0 ? initial_state(c, of_direction(c, h0, d)) : zero, *start_c = c0 ? initial_state(c, of_direction(c, c0, d)) : zero;
         Direction out = run_direction(c, d, back, x, of_direction(c, n->in[1], d), of_direction(c, n->in[2], d), of_direction(c, optional_input(n, 3), d),
             start_h, start_c);
         y[d] = back ? turned_back(c, out.y) : out.y;

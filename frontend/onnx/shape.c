@@ -360,8 +360,13 @@ static const Dim *pad_index(ImportNode *n, const char *mode, const Dim *at, cons
     return dim_min(t, folded, dim_sub(t, dim_muli(t, last, 2), folded));
 }
 
-static bool pad_fold_once(ImportNode *n, const Dim *before, const Dim *after, const Dim *extent) {
-    return dim_lt(n->dims, before, extent) != NO && dim_lt(n->dims, after, extent) != NO;
+// Reflection folds once at each side: pads are shorter than the axis, else an error now or, where sizes are symbolic, at run time.
+static bool check_reflection(ImportNode *n, const Dim *before, const Dim *after, const Dim *extent, int axis) {
+    const Dim *guards[] = {dim_addi(n->dims, dim_sub(n->dims, extent, before), -1), dim_addi(n->dims, dim_sub(n->dims, extent, after), -1)};
+    Tri fits[] = {dim_ge0(n->dims, guards[0]), dim_ge0(n->dims, guards[1])};
+    if (fits[0] == NO || fits[1] == NO) return import_fail(n, "reflection of axis %d is longer than the axis", axis);
+    if (fits[0] == UNKNOWN || fits[1] == UNKNOWN) g_check(&n->b, NULL, 2, guards, "SHAPE");
+    return true;
 }
 
 static bool pad_view(ImportNode *n, const char *mode, const Dim *const *before, const Dim *const *after, Scalar fill) {
@@ -375,8 +380,7 @@ static bool pad_view(ImportNode *n, const char *mode, const Dim *const *before, 
         shape[i] = dim_add(n->dims, x->shape[i], dim_add(n->dims, before[i], after[i]));
         const Dim *at = dim_sub(n->dims, axis_sym(n, i, shape[i]), before[i]);
         bool none = dim_is(before[i], 0) && dim_is(after[i], 0);
-        if (!strcmp(mode, "reflect") && !none && !pad_fold_once(n, before[i], after[i], x->shape[i]))
-            return import_fail(n, "reflection of axis %d is longer than the axis", i);
+        if (!strcmp(mode, "reflect") && !none && !check_reflection(n, before[i], after[i], x->shape[i], i)) return false;
         index[i] = none ? at : pad_index(n, mode, at, x->shape[i]);
         if (!index[i]) return import_fail(n, "unknown mode '%s'", mode);
     }
