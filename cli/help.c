@@ -1,6 +1,7 @@
 // Help, man page and shell completion: three readers of commands.def and options.def.
 #include "options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char exit_codes[] =
@@ -85,4 +86,22 @@ void help_completion(Str *s) {
         str_add(s, "' -- \"$cur\")) ;;\n");
     }
     str_add(s, "    esac\n}\ncomplete -o default -o nospace -F _mlc mlc\n");
+}
+
+ExitCode cmd_help(const Options *o, Diag *d) {
+    Str s = {0};
+    const Command *c = o->args.n ? command_find(o->args.data[0]) : NULL;
+    if (o->args.n && !c)
+        diag_error(d, EXIT_USAGE, "unknown command '%s' (see `mlc --help`)", o->args.data[0]);
+    else if (options_has(o, OPT_man))
+        help_man(&s);
+    else if (options_has(o, OPT_completion))
+        help_completion(&s);
+    else if (c)
+        help_command(&s, c);
+    else
+        help_usage(&s);
+    if (s.n) fputs(s.data, stdout);
+    str_free(&s);
+    return d->errors ? d->code : EXIT_OK;
 }

@@ -10,24 +10,6 @@ static void out_of_memory(void) {
     exit(EXIT_LIMIT);
 }
 
-ExitCode cmd_help(const Options *o, Diag *d) {
-    Str s = {0};
-    const Command *c = o->args.n ? command_find(o->args.data[0]) : NULL;
-    if (o->args.n && !c)
-        diag_error(d, EXIT_USAGE, "unknown command '%s' (see `mlc --help`)", o->args.data[0]);
-    else if (options_has(o, OPT_man))
-        help_man(&s);
-    else if (options_has(o, OPT_completion))
-        help_completion(&s);
-    else if (c)
-        help_command(&s, c);
-    else
-        help_usage(&s);
-    if (s.n) fputs(s.data, stdout);
-    str_free(&s);
-    return d->errors ? d->code : EXIT_OK;
-}
-
 static ExitCode run(int argc, char **argv, Arena *a, Diag *d) {
     Options o;
     if (!options_parse(&o, a, argc, argv, d)) return d->code;

