@@ -83,6 +83,17 @@ bool import_axes(const ImportNode *n, IntList axes, int rank, int64_t *out) {
     return true;
 }
 
+bool import_broadcast(const ImportNode *n, int nvalues, Value *const *v) {
+    for (int i = 1; i < nvalues; i++)
+        for (int k = 0; k < i; k++)
+            for (int a = 1; v[i] && v[k] && a <= v[i]->rank && a <= v[k]->rank; a++) {
+                const Dim *x = v[k]->shape[v[k]->rank - a], *y = v[i]->shape[v[i]->rank - a];
+                if (dim_eq(n->dims, x, y) != NO || dim_is(x, 1) || dim_is(y, 1) || !dim_is_int(x, NULL) || !dim_is_int(y, NULL)) continue;
+                return import_fail(n, "%s and %s do not broadcast", import_shape_text(n, v[k]), import_shape_text(n, v[i]));
+            }
+    return true;
+}
+
 // ---- contents ----
 
 static const char *input_name(const ImportNode *n, const Value *v) {

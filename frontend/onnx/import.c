@@ -18,7 +18,8 @@ Value *import_output(Importer *imp, Scope *s, const char *name, const char *what
     if (!name || !*name) return importer_fault(imp, EXIT_MODEL, "%s has no name", what), NULL;
     Binding *b = scope_lookup(imp, s, name);
     if (b && b->kind == BIND_VALUE && b->value) return b->value;
-    if (!b || b->kind == BIND_VALUE) importer_fault(imp, EXIT_MODEL, "%s, '%s', is defined nowhere", what, short_name(imp, name));
+    if (!b || b->kind != BIND_FAULTY)
+        importer_fault(imp, EXIT_MODEL, "%s, '%s', is %s", what, short_name(imp, name), b ? "not computed before" : "defined nowhere");
     return NULL;
 }
 

@@ -53,10 +53,11 @@ static Region *loop_region(ImportNode *n, const LoopSpec *l) {
     Region *r = graph_region_new(n->b.g, NULL), *around = n->b.region;
     Value **args = ARENA_ARRAY(n->arena, Value *, 2 + l->ncarried + l->nslices), **outs;
     int nargs = 0, nouts;
-    Value *iteration = graph_param(r, NULL, DT_i64, 0, NULL), *cond = graph_param(r, NULL, DT_bool, 0, NULL);
-    if (!l->scan) args[nargs++] = iteration, args[nargs++] = cond;
-    for (int i = 0; i < l->ncarried; i++) args[nargs++] = graph_param(r, NULL, l->init[i]->type, l->init[i]->rank, l->shape[i]);
     n->b.region = r;
+    Value *iteration = graph_param(r, NULL, DT_i64, 0, NULL);
+    graph_param(r, NULL, DT_bool, 0, NULL);
+    if (!l->scan) args[nargs++] = iteration, args[nargs++] = always(&n->b); // the body runs while the condition holds: it sees true
+    for (int i = 0; i < l->ncarried; i++) args[nargs++] = graph_param(r, NULL, l->init[i]->type, l->init[i]->rank, l->shape[i]);
     for (int i = 0; i < l->nslices; i++) args[nargs++] = slice_at(&n->b, &l->slices[i], iteration);
     bool ok = attr_inline(n, "body", nargs, args, &nouts, &outs);
     if (ok && l->scan) vec_push(n->arena, &r->yields, always(&n->b));
@@ -234,13 +235,13 @@ static bool scan_counts(ImportNode *n, int nin, int *nstates, int *nslices) {
 }
 
 bool import_scan(ImportNode *n) {
-    int nstates, nslices;
+    int nstates = 0, nslices = 0;
     return scan_counts(n, n->nin, &nstates, &nslices) && scan(n, nstates, nslices, n->in);
 }
 
 // Opset 8: every value has a batch axis in front, and sequences may have lengths. Done for a batch of one.
 bool import_scan8(ImportNode *n) {
-    int nstates, nslices;
+    int nstates = 0, nslices = 0;
     if (n->nin < 2) return import_fail(n, "has %d inputs, expected at least 2", n->nin);
     if (n->in[0]) return import_unsupported(n, "sequence_lens is not supported");
     if (!scan_counts(n, n->nin - 1, &nstates, &nslices)) return false;
