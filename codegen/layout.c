@@ -111,7 +111,9 @@ static int state_index(const Work *w, int buffer) {
     return n;
 }
 
-static int tie_of(const Work *w, const LoopBuffer *b) { return b->tie < 0 ? -1 : state_index(w, b->tie); }
+static int tie_of(const Work *w, const LoopBuffer *b) {
+    return b->tie < 0 ? -1 : state_index(w, b->tie);
+}
 
 static void fill_interface(Work *w) {
     Layout *l = w->l;
@@ -306,7 +308,7 @@ Layout *codegen_layout(Arena *a, const Program *p, const char *prefix, Diag *d) 
     Block body = p->main;
     loop_walk(&body, see_main, l);
     for (int i = 0; i < p->kernels.n; i++) loop_walk(&p->kernels.data[i]->body, see_team, l);
-    l->constant = l->ndims == 0 && l->nregions == 0 && !l->allocates;
+    l->constant = l->ndims == 0 && l->nregions == 0 && l->nstates == 0 && !l->allocates;
     return l;
 }
 

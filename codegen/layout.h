@@ -47,7 +47,7 @@ typedef struct {
     int *temp_region;        // of temps[i]: index in regions, -1: the arena
     size_t state_bytes;
     const Dim *arena_bytes; // over model dims
-    bool constant;          // no model dims, no regions, no allocator: PREFIX_run exists
+    bool constant;          // no model dims, states, regions or allocator: PREFIX_run exists
     bool allocates;         // main has alloc
     int team;               // members of the largest team, 0: none
 } Layout;

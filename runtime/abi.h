@@ -9,20 +9,20 @@
 #define MLC_ABI 1
 
 typedef struct mlc_tensor_info {
-    const char *name;      // C name
+    const char *name; // C name
     const char *onnx_name;
-    int32_t dtype;         // TensorProto.DataType
+    int32_t dtype; // TensorProto.DataType
     int32_t rank;
     const char *const *shape; // one Dim text an axis ("N", "3", "2*N + 1")
-    int32_t state;         // index of the state it is tied to, or -1
-    int32_t dynamic;       // output: some extent is known only after the run
+    int32_t state;            // index of the state it is tied to, or -1
+    int32_t dynamic;          // output: some extent is known only after the run
 } mlc_tensor_info;
 
-// Outputs struct of every model: `void *ptr[noutputs]`, then for each dynamic output in order { size_t capacity (elements); int64_t shape[rank]; }.
-// A null output is not wanted. A tied output lives in the state; where its pointer is not null it gets a copy.
-// Statuses are 0 or -(code + 256 * node), codes as in ir/loop.h; `node` counts the ONNX nodes from 1.
-// Inputs struct: `const void *ptr[ninputs]`. Dims struct: `int64_t d[ndims]` (one int64_t when there are none). All are arrays in disguise.
-// A pool of threads. Models reach it through its own functions, so that a model needs nothing linked; mlc_pool.h makes one.
+// Outputs struct of every model: `void *ptr[noutputs]`, then for each dynamic output in order { size_t capacity (elements); int64_t
+// shape[rank]; }. A null output is not wanted. A tied output lives in the state; where its pointer is not null it gets a copy. Statuses are
+// 0 or -(code + 256 * node), codes as in ir/loop.h; `node` counts the ONNX nodes from 1. Inputs struct: `const void *ptr[ninputs]`. Dims
+// struct: `int64_t d[ndims]` (one int64_t when there are none). All are arrays in disguise. A pool of threads. Models reach it through its
+// own functions, so that a model needs nothing linked; mlc_pool.h makes one.
 typedef struct mlc_pool {
     int32_t threads; // how many work at the same time, the calling one included
     // Runs fn(ctx, i) for each i in 0..n-1 in any order and grouping, returns when all are done. Never called from inside fn.
@@ -31,16 +31,16 @@ typedef struct mlc_pool {
 
 // What a caller may state. Zero means default everywhere but in struct_size and, where the model needs it, arena and state.
 typedef struct mlc_env {
-    size_t struct_size;    // sizeof(mlc_env) of the caller
-    void *arena;           // arena_bytes(dims, threads) bytes, aligned to 64
+    size_t struct_size; // sizeof(mlc_env) of the caller
+    void *arena;        // arena_bytes(dims, threads) bytes, aligned to 64
     size_t arena_bytes;
-    void *const *regions;  // named memory regions in the order of the header, NULL: none
+    void *const *regions; // named memory regions in the order of the header, NULL: none
     const void *weights;
     size_t weights_bytes;
     void *state;           // PREFIX_STATE_BYTES, initialised by PREFIX_state_init
     struct mlc_pool *pool; // threads; NULL: the calling thread only
     void (*parallel_for)(void *host, void (*fn)(void *ctx, int64_t i), void *ctx, int64_t n); // instead of pool
-    void *host;            // first argument of parallel_for
+    void *host;                                                                               // first argument of parallel_for
     void *(*alloc)(void *user, size_t bytes);
     void (*dealloc)(void *user, void *p);
     void *user;
@@ -54,16 +54,16 @@ typedef struct mlc_model_info {
     const char *version;
     int32_t ninputs, noutputs, ndims, nstates, nnodes, nregions;
     const mlc_tensor_info *inputs, *outputs;
-    const char *const *dims;      // names
+    const char *const *dims; // names
     const int64_t *dim_lo, *dim_hi;
-    const char *const *nodes;     // ONNX node names
+    const char *const *nodes; // ONNX node names
     size_t state_bytes;
     size_t (*arena_bytes)(const int64_t *dims, int threads); // SIZE_MAX: out of bounds or overflow
     int32_t (*run_env)(const int64_t *dims, const void *const *inputs, void *outputs, const mlc_env *env);
     void (*state_init)(void *state);
-    const char *const *regions;   // names
+    const char *const *regions; // names
     const size_t *region_bytes;
-    int32_t team;                 // members of the largest team, 0: none; fewer threads do their work in turn
+    int32_t team; // members of the largest team, 0: none; fewer threads do their work in turn
 } mlc_model_info;
 
 #endif

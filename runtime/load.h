@@ -1,0 +1,29 @@
+// Opens compiled models and runs them with the memory they need: shared libraries with a PREFIX_info table, or such a table in memory.
+// SPDX-License-Identifier: 0BSD
+#ifndef MLC_LOAD_H
+#define MLC_LOAD_H
+
+#include "abi.h"
+
+typedef struct mlc_loaded mlc_loaded;
+
+// Opens the library and its table PREFIX_info; NULL after a message in error[n]: no library, no table, another ABI, no memory.
+mlc_loaded *mlc_load(const char *path, const char *prefix, char *error, size_t n);
+// The same for a table in memory, which must outlive the result.
+mlc_loaded *mlc_load_table(const mlc_model_info *info, char *error, size_t n);
+void mlc_unload(mlc_loaded *m); // NULL is allowed
+const mlc_model_info *mlc_loaded_info(const mlc_loaded *m);
+
+// Threads of all later runs: borrowed, NULL: the calling thread only.
+void mlc_loaded_set_pool(mlc_loaded *m, mlc_pool *pool);
+void mlc_loaded_reset(mlc_loaded *m); // the state as at first
+
+// Bytes of the outputs struct of abi.h, and where the part of dynamic output i lies in it.
+size_t mlc_outputs_bytes(const mlc_model_info *info);
+size_t mlc_outputs_dynamic(const mlc_model_info *info, int i);
+
+// One run. The arena, regions and state are the loader's own, made at first use and kept. Returns the model's status; -2 (arena) when the
+// sizes are out of bounds or there is no memory.
+int32_t mlc_loaded_run(mlc_loaded *m, const int64_t *dims, const void *const *inputs, void *outputs);
+
+#endif
