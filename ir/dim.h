@@ -5,6 +5,8 @@
 // Canonical: terms and factors are sorted by creation-independent order (names, then structure), zero terms are dropped,
 // floordiv/mod/min/max fold on constants and on what the intervals prove: floordiv(a*k + b, k) = a + floordiv(b, k),
 // mod(a*k + b, k) = mod(b, k), both vanish when 0 <= b < k is proven (k may be a polynomial known positive).
+// mod(x, k) is kept as x - k*floordiv(x, k), so that k*floordiv(x, k) + mod(x, k) is x; print, structure and evaluation show it as mod again
+// where it stands alone. dim_linear, dim_subst and dim_symbols see the kept form.
 // mod and floordiv are the mathematical ones (floor); a divisor must be proven or assumed positive.
 // Overflow of a coefficient gives the poison Dim (dim_is_poison), never undefined behaviour; poison is contagious.
 #ifndef MLC_DIM_H
