@@ -33,7 +33,7 @@ static bool topk_extent(ImportNode *n, const Dim *extent, const Dim **k) {
 bool import_topk(ImportNode *n) {
     Value *x = n->in[0];
     int axis;
-    const Dim *k, *shape[RANK_MAX];
+    const Dim *k = NULL, *shape[RANK_MAX];
     bool largest = n->version < 11 || attr_int(n, "largest") != 0, sorted = n->version < 11 || attr_int(n, "sorted") != 0;
     if (!import_numeric(n, 0) || !import_axis(n, attr_int(n, "axis"), x->rank, &axis) || !topk_extent(n, x->shape[axis], &k)) return false;
     if (dim_le(n->dims, k, x->shape[axis]) == NO) return import_fail(n, "k is %s, axis %d has %s", dim_text(n->dims, k), axis, dim_text(n->dims, x->shape[axis]));
