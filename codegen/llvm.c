@@ -11,16 +11,28 @@
 enum { UNROLL_MAX = 1024 };
 
 // ---- functions ----
-LLVMValueRef llvm_function(Emit *e, const char *name, LLVMTypeRef type, bool exported) {
-    LLVMValueRef fn = LLVMAddFunction(e->mod, name, type);
-    if (!exported) LLVMSetLinkage(fn, LLVMInternalLinkage);
-    llvm_fn_attribute(e, fn, "nounwind", NULL);
-    if (e->target->cpu && *e->target->cpu) llvm_fn_attribute(e, fn, "target-cpu", e->target->cpu);
-    if (e->target->llvm_features && *e->target->llvm_features) llvm_fn_attribute(e, fn, "target-features", e->target->llvm_features);
-    if (e->target->vector_bits >= 512) {
-        llvm_fn_attribute(e, fn, "prefer-vector-width", "512");
-        llvm_fn_attribute(e, fn, "min-legal-vector-width", "512");
+static void target_attributes(Emit *e, LLVMValueRef fn, bool base) {
+    const Target *t = e->target;
+    bool x86 = strncmp(t->triple, "x86_64", 6) == 0;
+    if (base && x86) {
+        llvm_fn_attribute(e, fn, "target-cpu", "x86-64");
+        llvm_fn_attribute(e, fn, "target-features", "");
+        return;
     }
+    if (*t->cpu) llvm_fn_attribute(e, fn, "target-cpu", t->cpu);
+    if (*t->llvm_features) llvm_fn_attribute(e, fn, "target-features", t->llvm_features);
+    if (t->vector_bits < 512) return;
+    llvm_fn_attribute(e, fn, "prefer-vector-width", "512");
+    llvm_fn_attribute(e, fn, "min-legal-vector-width", "512");
+}
+
+LLVMValueRef llvm_function(Emit *e, const char *name, LLVMTypeRef type, FnKind kind) {
+    LLVMValueRef fn = LLVMAddFunction(e->mod, name, type);
+    if (kind != FN_EXPORTED) LLVMSetLinkage(fn, LLVMInternalLinkage);
+    llvm_fn_attribute(e, fn, "nounwind", NULL);
+    llvm_fn_attribute(e, fn, "noinline", NULL);
+    if (kind != FN_KERNEL && e->constants) llvm_fn_attribute(e, fn, "optnone", NULL);
+    target_attributes(e, fn, kind == FN_BASE || kind == FN_EXPORTED);
     return fn;
 }
 

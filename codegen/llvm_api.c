@@ -1,10 +1,10 @@
-// The binary interface: PREFIX_run_env with its entry checks around main, PREFIX_run, PREFIX_arena_bytes, PREFIX_state_init.
+// The binary interface: PREFIX_run_env with its entry checks, PREFIX_run, PREFIX_arena_bytes, PREFIX_state_init, texts of statuses.
 //
 // The same contract as the C printer's c_api.c: dims, inputs and outputs are arrays of int64_t and pointers (runtime/abi.h); the layout of
-// arena, state and regions comes from codegen_layout. Every size is computed with overflow checks once, by PREFIX_arena_bytes.
+// arena, state and regions comes from codegen_layout. These functions are for the oldest processor of the architecture, for they test the
+// one they run on.
 #include "llvm_emit.h"
-#include "../runtime/abi.h"
-#include <assert.h>
+#include "cpu.h"
 #include <string.h>
 
 static LLVMTypeRef fn_type(LLVMTypeRef result, int n, LLVMTypeRef a, LLVMTypeRef b, LLVMTypeRef c, LLVMTypeRef d) {
@@ -13,12 +13,7 @@ static LLVMTypeRef fn_type(LLVMTypeRef result, int n, LLVMTypeRef a, LLVMTypeRef
 }
 
 static LLVMValueRef exported(Emit *e, const char *suffix, LLVMTypeRef type) {
-    return llvm_function(e, arena_printf(e->arena, "%s_%s", e->layout->prefix, suffix), type, true);
-}
-
-static LLVMValueRef pointer_in(Emit *e, LLVMValueRef array, int i) {
-    LLVMValueRef at = llvm_int(e->i32, i);
-    return LLVMBuildLoad2(e->b, e->ptr, LLVMBuildInBoundsGEP2(e->b, e->ptr, array, &at, 1, ""), "");
+    return llvm_function(e, arena_printf(e->arena, "%s_%s", e->layout->prefix, suffix), type, FN_EXPORTED);
 }
 
 static LLVMValueRef at_offset(Emit *e, LLVMValueRef base, int64_t bytes) {
@@ -49,16 +44,9 @@ static LLVMValueRef checked_dim(Checked *c, const Dim *d);
 static LLVMValueRef checked_atom(Checked *c, const Atom *m) {
     Emit *e = c->e;
     if (m->kind == ATOM_SYMBOL) return valuemap_get(c->dims, m->self);
-    LLVMValueRef a = checked_dim(c, m->a), b = checked_dim(c, m->b), one = llvm_int(e->i64, 1);
-    if (m->kind == ATOM_MIN || m->kind == ATOM_MAX) {
-        LLVMIntPredicate p = m->kind == ATOM_MIN ? LLVMIntSLT : LLVMIntSGT;
-        return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, p, a, b, ""), a, b, "");
-    }
-    LLVMValueRef positive = LLVMBuildICmp(e->b, LLVMIntSGE, b, one, "");
-    c->ok = both(e, c->ok, positive);
-    b = LLVMBuildSelect(e->b, positive, b, one, "");
-    LLVMValueRef v[2] = {a, b};
-    return llvm_scalar(e, m->kind == ATOM_MOD ? X_floormod : X_floordiv, vtype(DT_i64, 1), v);
+    static const XOp ops[] = {[ATOM_FLOORDIV] = X_floordiv, [ATOM_MOD] = X_floormod, [ATOM_MIN] = X_min, [ATOM_MAX] = X_max};
+    LLVMValueRef v[2] = {checked_dim(c, m->a), checked_dim(c, m->b)};
+    return llvm_scalar(e, ops[m->kind], vtype(DT_i64, 1), v);
 }
 
 static LLVMValueRef checked_dim(Checked *c, const Dim *d) {
@@ -72,33 +60,36 @@ static LLVMValueRef checked_dim(Checked *c, const Dim *d) {
     return sum ? sum : llvm_int(c->e->i64, 0);
 }
 
-// Reads the dims into wide (as i64) and binds them; the result says whether all lie in their bounds.
-static LLVMValueRef load_dims(Emit *e, LLVMValueRef dims, ValueMap *wide) {
-    LLVMValueRef ok = NULL;
-    for (int i = 0; i < e->layout->ndims; i++) {
-        const LayoutDim *m = &e->layout->dims[i];
-        LLVMValueRef v = LLVMBuildLoad2(e->b, e->i64, at_offset(e, dims, 8 * i), "");
-        ok = both(e, ok, LLVMBuildICmp(e->b, LLVMIntSGE, v, llvm_int(e->i64, m->lo), ""));
-        if (m->hi != DIM_INF) ok = both(e, ok, LLVMBuildICmp(e->b, LLVMIntSLE, v, llvm_int(e->i64, m->hi), ""));
-        valuemap_put(e->arena, wide, m->sym, v);
-        llvm_bind(e, m->sym, LLVMBuildIntCast2(e->b, v, e->idx, 1, ""));
-    }
-    return ok;
+static void checked_slots(Checked *c, const LayoutSlot *slots, int n) {
+    for (int i = 0; i < n; i++)
+        if (slots[i].bytes) checked_dim(c, slots[i].bytes);
 }
 
+// Sizes of the caller's tensors must be numbers too.
 static LLVMValueRef arena_function(Emit *e) {
-    LLVMValueRef fn = exported(e, "arena_bytes", fn_type(e->size, 2, e->ptr, e->i32, NULL, NULL));
+    const Layout *l = e->layout;
+    LLVMValueRef fn = exported(e, "arena_bytes", fn_type(e->size, 2, e->ptr, e->i32, NULL, NULL)), dims = LLVMGetParam(fn, 0);
     e->f = (EmitFn){.fn = fn};
     llvm_at(e, llvm_block(e, "body"));
-    ValueMap wide = {0};
-    Checked c = {e, &wide, load_dims(e, LLVMGetParam(fn, 0), &wide)};
-    LLVMValueRef bytes = checked_dim(&c, e->layout->arena_bytes), none = LLVMConstAllOnes(e->size);
-    for (int i = 0; i < e->layout->ninputs + e->layout->noutputs; i++) { // sizes of the caller's tensors must be numbers too
-        const LayoutSlot *s = i < e->layout->ninputs ? &e->layout->inputs[i] : &e->layout->outputs[i - e->layout->ninputs];
-        if (s->bytes) checked_dim(&c, s->bytes);
+    LLVMBasicBlockRef given = llvm_block(e, "given"), missing = llvm_block(e, "missing");
+    LLVMValueRef none = LLVMConstAllOnes(e->size);
+    LLVMBuildCondBr(e->b, l->ndims ? LLVMBuildIsNotNull(e->b, dims, "") : llvm_int(e->i1, 1), given, missing);
+    llvm_at(e, missing);
+    LLVMBuildRet(e->b, none);
+    llvm_at(e, given);
+    ValueMap values = {0};
+    Checked c = {e, &values, NULL};
+    for (int i = 0; i < l->ndims; i++) {
+        LLVMValueRef v = LLVMBuildLoad2(e->b, e->i64, at_offset(e, dims, 8 * i), "");
+        c.ok = both(e, c.ok, LLVMBuildICmp(e->b, LLVMIntSGE, v, llvm_int(e->i64, l->dims[i].lo), ""));
+        if (l->dims[i].hi != DIM_INF) c.ok = both(e, c.ok, LLVMBuildICmp(e->b, LLVMIntSLE, v, llvm_int(e->i64, l->dims[i].hi), ""));
+        valuemap_put(e->arena, &values, l->dims[i].sym, v);
     }
-    LLVMValueRef r = LLVMBuildIntCast2(e->b, bytes, e->size, 0, "");
-    LLVMBuildRet(e->b, c.ok ? LLVMBuildSelect(e->b, c.ok, r, none, "") : r);
+    LLVMValueRef bytes = checked_dim(&c, l->arena_bytes), most = llvm_int(e->i64, e->target->pointer_bits == 32 ? INT32_MAX : INT64_MAX);
+    checked_slots(&c, l->inputs, l->ninputs);
+    checked_slots(&c, l->outputs, l->noutputs);
+    c.ok = both(e, c.ok, LLVMBuildICmp(e->b, LLVMIntULE, bytes, most, ""));
+    LLVMBuildRet(e->b, LLVMBuildSelect(e->b, c.ok, LLVMBuildIntCast2(e->b, bytes, e->size, 0, ""), none, ""));
     return fn;
 }
 
@@ -121,186 +112,132 @@ static LLVMValueRef state_function(Emit *e) {
     return fn;
 }
 
-// ---- entry checks ----
-static LLVMValueRef aligned(Emit *e, LLVMValueRef p, int64_t bytes) {
-    LLVMValueRef low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, p, e->size, ""), llvm_int(e->size, bytes - 1), "");
-    return LLVMBuildICmp(e->b, LLVMIntEQ, low, llvm_int(e->size, 0), "");
+// ---- the processor ----
+static LLVMValueRef assembly(Emit *e, const char *text, const char *constraints, int results, int n, LLVMValueRef *args) {
+    LLVMTypeRef i32[4] = {e->i32, e->i32, e->i32, e->i32}, result = LLVMStructTypeInContext(e->ctx, i32, (unsigned)results, 0);
+    LLVMTypeRef type = LLVMFunctionType(result, i32, (unsigned)n, 0);
+    LLVMValueRef fn = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 1, 0, LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(e->b, type, fn, args, (unsigned)n, "");
 }
 
-static int64_t element_align(const LoopBuffer *b) {
-    int n = dtype_bytes(b->var.type.type);
-    return n > 8 ? 8 : n;
+static LLVMValueRef cpuid(Emit *e, int leaf) {
+    LLVMValueRef args[2] = {llvm_int(e->i32, leaf), llvm_int(e->i32, 0)};
+    return assembly(e, "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}", 4, 2, args);
 }
 
-// A caller's pointer must be there and aligned; an empty tensor may be null.
-static void check_pointer(Emit *e, LLVMValueRef p, const LayoutSlot *s) {
-    LLVMValueRef ok = LLVMBuildIsNotNull(e->b, p, "");
-    if (!s->dynamic) {
-        LLVMValueRef empty = LLVMBuildICmp(e->b, LLVMIntEQ, llvm_dim(e, s->elements), llvm_int(e->idx, 0), "");
-        ok = LLVMBuildOr(e->b, ok, empty, "");
+static LLVMValueRef has_bits(Emit *e, LLVMValueRef v, int reg, uint32_t mask) {
+    LLVMValueRef want = LLVMConstInt(e->i32, mask, 0),
+                 have = LLVMBuildAnd(e->b, LLVMBuildExtractValue(e->b, v, (unsigned)reg, ""), want, "");
+    return LLVMBuildICmp(e->b, LLVMIntEQ, have, want, "");
+}
+
+// Goes on where cond holds; elsewhere the processor lacks something, which is remembered.
+static void need(Emit *e, LLVMValueRef cond, LLVMBasicBlockRef lacks) {
+    LLVMBasicBlockRef next = llvm_block(e, "has");
+    LLVMBuildCondBr(e->b, cond, next, lacks);
+    llvm_at(e, next);
+}
+
+static void remember(Emit *e, LLVMValueRef known, int v, bool lacks) {
+    LLVMValueRef s = LLVMBuildStore(e->b, llvm_int(e->i32, v), known);
+    LLVMSetOrdering(s, LLVMAtomicOrderingMonotonic);
+    LLVMBuildRet(e->b, llvm_int(e->i1, lacks));
+}
+
+// i1 cpu_lacks(): reads cpuid once, for in a virtual machine it costs microseconds.
+static LLVMValueRef cpu_function(Emit *e) {
+    CpuNeeds n = codegen_cpu_needs(e->target->c_target);
+    LLVMValueRef known = LLVMAddGlobal(e->mod, e->i32, arena_printf(e->arena, "%s.known", e->layout->prefix)); // 1: fits, 2: lacks
+    LLVMSetInitializer(known, llvm_int(e->i32, 0));
+    LLVMSetLinkage(known, LLVMInternalLinkage);
+    const char *name = arena_printf(e->arena, "%s.cpu_lacks", e->layout->prefix);
+    LLVMValueRef fn = llvm_function(e, name, LLVMFunctionType(e->i1, NULL, 0, 0), FN_BASE);
+    e->f = (EmitFn){.fn = fn};
+    LLVMBasicBlockRef entry = llvm_block(e, "entry"), again = llvm_block(e, "again"), ask = llvm_block(e, "ask"),
+                      lacks = llvm_block(e, "lacks");
+    llvm_at(e, entry);
+    LLVMValueRef k = LLVMBuildLoad2(e->b, e->i32, known, "");
+    LLVMSetOrdering(k, LLVMAtomicOrderingMonotonic);
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, k, llvm_int(e->i32, 0), ""), ask, again);
+    llvm_at(e, again);
+    LLVMBuildRet(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, k, llvm_int(e->i32, 2), ""));
+    llvm_at(e, lacks);
+    remember(e, known, 2, true);
+    llvm_at(e, ask);
+    LLVMValueRef top = LLVMBuildExtractValue(e->b, cpuid(e, 0), 0, "");
+    if (n.leaf7_ebx || n.leaf7_ecx) need(e, LLVMBuildICmp(e->b, LLVMIntUGE, top, llvm_int(e->i32, 7), ""), lacks);
+    need(e, has_bits(e, cpuid(e, 1), 2, n.leaf1_ecx), lacks);
+    if (n.leaf7_ebx || n.leaf7_ecx) {
+        LLVMValueRef leaf7 = cpuid(e, 7);
+        need(e, LLVMBuildAnd(e->b, has_bits(e, leaf7, 1, n.leaf7_ebx), has_bits(e, leaf7, 2, n.leaf7_ecx), ""), lacks);
     }
-    ok = LLVMBuildAnd(e->b, ok, aligned(e, p, element_align(s->buffer)), "");
-    llvm_fail_unless(e, ok, -CODE_POINTER);
+    LLVMValueRef zero = llvm_int(e->i32, 0);
+    if (n.xcr0) need(e, has_bits(e, assembly(e, "xgetbv", "={ax},={dx},{cx}", 2, 1, &zero), 0, n.xcr0), lacks);
+    remember(e, known, 1, false);
+    return fn;
+}
+
+// ---- entry ----
+static void return_unless(Emit *e, LLVMValueRef ok, int code) {
+    if (!ok) return;
+    LLVMBasicBlockRef bad = llvm_block(e, "fault"), next = llvm_block(e, "ok");
+    LLVMBuildCondBr(e->b, ok, next, bad);
+    llvm_at(e, bad);
+    LLVMBuildRet(e->b, llvm_int(e->i32, -code));
+    llvm_at(e, next);
+}
+
+static LLVMValueRef there(Emit *e, LLVMValueRef p) {
+    return LLVMBuildIsNotNull(e->b, p, "");
+}
+
+static LLVMValueRef full_size(Emit *e) {
+    return llvm_int(e->size, (int64_t)LLVMABISizeOfType(e->data, llvm_env_type(e)));
 }
 
 // env may be shorter or longer than this version's: what it lacks is zero.
 static LLVMValueRef own_env(Emit *e, LLVMValueRef env) {
-    LLVMTypeRef type = llvm_env_type(e);
-    LLVMValueRef own = llvm_alloca(e, type, 8), full = llvm_int(e->size, (int64_t)LLVMABISizeOfType(e->data, type)), size, more, copy;
-    llvm_fail_unless(e, LLVMBuildIsNotNull(e->b, env, ""), -CODE_POINTER);
-    size = LLVMBuildLoad2(e->b, e->size, env, "");
-    more = LLVMBuildICmp(e->b, LLVMIntULT, full, size, "");
-    copy = LLVMBuildSelect(e->b, more, full, size, "");
-    LLVMBuildMemSet(e->b, own, llvm_int(e->i8, 0), full, 8);
-    LLVMBuildMemCpy(e->b, own, 8, env, LLVMABIAlignmentOfType(e->data, e->size), copy);
+    LLVMValueRef own = LLVMBuildAlloca(e->b, llvm_env_type(e), ""), size = LLVMBuildLoad2(e->b, e->size, env, "");
+    LLVMValueRef less = LLVMBuildICmp(e->b, LLVMIntULT, size, full_size(e), "");
+    LLVMBuildMemSet(e->b, own, llvm_int(e->i8, 0), full_size(e), 8);
+    LLVMBuildMemCpy(e->b, own, 8, env, (unsigned)e->target->pointer_bits / 8, LLVMBuildSelect(e->b, less, size, full_size(e), ""));
     return own;
 }
 
-static void check_env(Emit *e, LLVMValueRef arena_fn, LLVMValueRef dims) {
-    LLVMValueRef args[2] = {dims, llvm_int(e->i32, 1)};
-    LLVMValueRef need = LLVMBuildCall2(e->b, LLVMGlobalGetValueType(arena_fn), arena_fn, args, 2, "");
-    llvm_fail_unless(e, LLVMBuildICmp(e->b, LLVMIntNE, need, LLVMConstAllOnes(e->size), ""), -CODE_SHAPE);
-    LLVMValueRef base = llvm_env_field(e, e->f.env, ENV_ARENA), have = llvm_env_field(e, e->f.env, ENV_ARENA_BYTES);
-    LLVMValueRef fits = LLVMBuildICmp(e->b, LLVMIntULE, need, have, "");
-    fits = both(e, both(e, fits, LLVMBuildIsNotNull(e->b, base, "")), aligned(e, base, LAYOUT_ALIGN));
-    LLVMValueRef none = LLVMBuildICmp(e->b, LLVMIntEQ, need, llvm_int(e->size, 0), "");
-    llvm_fail_unless(e, LLVMBuildOr(e->b, none, fits, ""), -CODE_ARENA);
-    e->f.arena_base = base;
-    if (e->layout->allocates) {
-        LLVMValueRef a = llvm_env_field(e, e->f.env, ENV_ALLOC), f = llvm_env_field(e, e->f.env, ENV_DEALLOC);
-        llvm_fail_unless(e, both(e, LLVMBuildIsNotNull(e->b, a, ""), LLVMBuildIsNotNull(e->b, f, "")), -CODE_MEMORY);
-    }
-    LLVMValueRef regions = llvm_env_field(e, e->f.env, ENV_REGIONS);
-    if (e->layout->nregions) llvm_fail_unless(e, LLVMBuildIsNotNull(e->b, regions, ""), -CODE_ARENA);
-    for (int i = 0; i < e->layout->nregions; i++) {
-        LLVMValueRef r = pointer_in(e, regions, i);
-        llvm_fail_unless(e, both(e, LLVMBuildIsNotNull(e->b, r, ""), aligned(e, r, LAYOUT_ALIGN)), -CODE_ARENA);
-    }
-}
-
-static void bind_states(Emit *e) {
-    if (!e->layout->nstates) return;
-    LLVMValueRef state = llvm_env_field(e, e->f.env, ENV_STATE);
-    llvm_fail_unless(e, both(e, LLVMBuildIsNotNull(e->b, state, ""), aligned(e, state, LAYOUT_ALIGN)), -CODE_POINTER);
-    for (int i = 0; i < e->layout->nstates; i++)
-        llvm_bind(e, &e->layout->states[i].buffer->var, at_offset(e, state, (int64_t)e->layout->states[i].offset));
-}
-
-static void bind_output(Emit *e, const LayoutSlot *s, LLVMValueRef p) {
-    const Var *v = &s->buffer->var;
-    if (s->tie >= 0) { // lives in the state; the caller gets a copy at the end
-        llvm_bind(e, v, llvm_buffer(e, &e->layout->states[s->tie].buffer->var));
-        llvm_fail_unless(e, aligned(e, p, element_align(s->buffer)), -CODE_POINTER);
-        return;
-    }
-    if (!s->fallback) {
-        check_pointer(e, p, s);
-        llvm_bind(e, v, p);
-        return;
-    }
-    llvm_fail_unless(e, aligned(e, p, element_align(s->buffer)), -CODE_POINTER);
-    LLVMValueRef spare = llvm_byte_at(e, e->f.arena_base, llvm_dim(e, s->fallback));
-    llvm_bind(e, v, LLVMBuildSelect(e->b, LLVMBuildIsNull(e->b, p, ""), spare, p, ""));
-}
-
-static void bind_interface(Emit *e, LLVMValueRef in, LLVMValueRef out) {
+static void check_memory(Emit *e, LLVMValueRef env, LLVMValueRef bytes) {
     const Layout *l = e->layout;
-    for (int i = 0; i < l->ninputs; i++) {
-        LLVMValueRef p = pointer_in(e, in, i);
-        check_pointer(e, p, &l->inputs[i]);
-        llvm_bind(e, &l->inputs[i].buffer->var, p);
+    LLVMValueRef base = llvm_env_field(e, env, ENV_ARENA),
+                 fits = LLVMBuildICmp(e->b, LLVMIntULE, bytes, llvm_env_field(e, env, ENV_ARENA_BYTES), "");
+    fits = both(e, both(e, fits, there(e, base)), llvm_aligned(e, base, LAYOUT_ALIGN));
+    return_unless(e, LLVMBuildOr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, bytes, llvm_int(e->size, 0), ""), fits, ""), CODE_ARENA);
+    LLVMValueRef regions = l->nregions ? llvm_env_field(e, env, ENV_REGIONS) : NULL;
+    if (regions) return_unless(e, there(e, regions), CODE_ARENA);
+    for (int i = 0; i < l->nregions; i++) {
+        LLVMValueRef r = llvm_pointer_in(e, regions, i);
+        return_unless(e, both(e, there(e, r), llvm_aligned(e, r, LAYOUT_ALIGN)), CODE_ARENA);
     }
-    for (int i = 0; i < l->noutputs; i++) {
-        valuemap_clear(&e->f.memo);
-        bind_output(e, &l->outputs[i], pointer_in(e, out, i));
-    }
+    LLVMValueRef state = llvm_env_field(e, env, ENV_STATE);
+    if (l->nstates) return_unless(e, both(e, there(e, state), llvm_aligned(e, state, LAYOUT_ALIGN)), CODE_POINTER);
+    if (l->allocates)
+        return_unless(e, both(e, there(e, llvm_env_field(e, env, ENV_ALLOC)), there(e, llvm_env_field(e, env, ENV_DEALLOC))), CODE_MEMORY);
 }
 
-static void copy_tied(Emit *e, LLVMValueRef out) {
-    for (int i = 0; i < e->layout->noutputs; i++) {
-        const LayoutSlot *s = &e->layout->outputs[i];
-        if (s->tie < 0) continue;
-        valuemap_clear(&e->f.memo);
-        LLVMBasicBlockRef wanted = llvm_block(e, "copy"), done = llvm_block(e, "copied");
-        LLVMValueRef to = pointer_in(e, out, i), from = llvm_buffer(e, &s->buffer->var);
-        LLVMBuildCondBr(e->b, LLVMBuildIsNull(e->b, to, ""), done, wanted);
-        llvm_at(e, wanted);
-        LLVMValueRef bytes = LLVMBuildIntCast2(e->b, llvm_dim(e, s->bytes), e->size, 1, "");
-        LLVMBuildMemCpy(e->b, to, (unsigned)element_align(s->buffer), from, LAYOUT_ALIGN, bytes);
-        LLVMBuildBr(e->b, done);
-        llvm_at(e, done);
-    }
-}
-
-// ---- sizes known at run time ----
-typedef struct {
-    const Dim *sym;
-    bool here, all;
-    Emit *e;
-} Mention;
-
-static void mention(void *ctx, const Dim *sym) {
-    Mention *m = ctx;
-    m->here |= sym == m->sym;
-    if (dim_as_symbol(sym)->kind == SYM_DATA) m->all &= valuemap_get(&m->e->f.vals, dim_as_symbol(sym)) != NULL;
-}
-
-// Dynamic output number `dynamic`: states its shape and whether it fits, once the last of its sizes is known.
-static void settle_output(Emit *e, const LayoutSlot *s, int64_t at, const Dim *sym) {
-    Mention m = {sym, false, true, e};
-    for (int a = 0; a < s->buffer->rank; a++) dim_symbols(s->buffer->shape[a], mention, &m);
-    if (!m.here || !m.all) return;
-    int64_t word = (int64_t)LLVMABISizeOfType(e->data, e->size), shape = (at + word + 7) / 8 * 8;
-    for (int a = 0; a < s->buffer->rank; a++) {
-        LLVMValueRef n = LLVMBuildIntCast2(e->b, llvm_dim(e, s->buffer->shape[a]), e->i64, 1, "");
-        LLVMBuildStore(e->b, n, at_offset(e, e->f.outputs, shape + 8 * a));
-    }
-    LLVMValueRef have = LLVMBuildLoad2(e->b, e->size, at_offset(e, e->f.outputs, at), "");
-    LLVMValueRef need = LLVMBuildIntCast2(e->b, llvm_dim(e, s->elements), e->size, 1, "");
-    LLVMValueRef fits = LLVMBuildICmp(e->b, LLVMIntULE, need, have, "");
-    if (s->fallback)
-        fits = LLVMBuildOr(e->b, fits, LLVMBuildIsNull(e->b, pointer_in(e, e->f.outputs, (int)(s - e->layout->outputs)), ""), "");
-    llvm_fail_unless(e, fits, -CODE_CAPACITY);
-}
-
-void llvm_size(Emit *e, const Stmt *s) {
-    const Sym *sym = dim_as_symbol(s->sym);
-    LLVMValueRef v = llvm_expr(e, s->value), slot = valuemap_get(&e->f.vals, sym);
-    if (!slot) llvm_bind(e, sym, slot = llvm_alloca(e, e->idx, 0));
-    LLVMBuildStore(e->b, v, slot);
-    valuemap_clear(&e->f.memo);
-    LLVMValueRef ok = NULL;
-    if (sym->lo) ok = both(e, ok, LLVMBuildICmp(e->b, LLVMIntSGE, v, llvm_dim(e, sym->lo), ""));
-    if (sym->hi) ok = both(e, ok, LLVMBuildICmp(e->b, LLVMIntSLE, v, llvm_dim(e, sym->hi), ""));
-    if (ok) llvm_fail_unless(e, ok, -CODE_CAPACITY);
-    int64_t word = (int64_t)LLVMABISizeOfType(e->data, e->size), at = word * e->layout->noutputs;
-    for (int i = 0; i < e->layout->noutputs; i++) {
-        const LayoutSlot *o = &e->layout->outputs[i];
-        if (!o->dynamic) continue;
-        at = (at + 7) / 8 * 8; // { size_t capacity; int64_t shape[rank]; }
-        settle_output(e, o, at, s->sym);
-        at += (word + 7) / 8 * 8 + 8 * o->buffer->rank;
-    }
-}
-
-// ---- entry points ----
-static LLVMValueRef run_env(Emit *e, LLVMValueRef arena_fn) {
-    LLVMValueRef fn = exported(e, "run_env", fn_type(e->i32, 4, e->ptr, e->ptr, e->ptr, e->ptr));
-    e->f = (EmitFn){0};
-    llvm_fn_begin(e, fn, 0);
-    LLVMValueRef dims = LLVMGetParam(fn, 0);
-    e->f.outputs = LLVMGetParam(fn, 2);
-    llvm_alloc_slots(e);
-    e->f.env = own_env(e, LLVMGetParam(fn, 3));
-    check_env(e, arena_fn, dims);
-    load_dims(e, dims, &(ValueMap){0});
-    bind_states(e);
-    bind_interface(e, LLVMGetParam(fn, 1), e->f.outputs);
-    llvm_emit_block(e, &e->p->main);
-    copy_tied(e, e->f.outputs);
-    llvm_fn_end(e);
-    if (e->layout->allocates) llvm_free_all(e);
-    LLVMBuildRet(e->b, LLVMBuildLoad2(e->b, e->i32, e->f.status, ""));
+static LLVMValueRef run_env(Emit *e, LLVMValueRef arena_fn, LLVMValueRef body) {
+    bool cpu = strncmp(e->target->triple, "x86_64", 6) == 0 && e->target->c_target[0];
+    LLVMValueRef lacks = cpu ? cpu_function(e) : NULL;
+    LLVMValueRef fn = exported(e, "run_env", fn_type(e->i32, 4, e->ptr, e->ptr, e->ptr, e->ptr)), args[4], given = NULL;
+    e->f = (EmitFn){.fn = fn};
+    llvm_at(e, llvm_block(e, "body"));
+    for (int i = 0; i < 4; i++) args[i] = LLVMGetParam(fn, (unsigned)i);
+    for (int i = e->layout->ndims ? 0 : 1; i < 4; i++) given = both(e, given, there(e, args[i]));
+    return_unless(e, given, CODE_POINTER);
+    args[3] = own_env(e, args[3]);
+    if (cpu) return_unless(e, LLVMBuildNot(e->b, LLVMBuildCall2(e->b, LLVMGlobalGetValueType(lacks), lacks, NULL, 0, ""), ""), CODE_CPU);
+    LLVMValueRef one[2] = {args[0], llvm_int(e->i32, 1)};
+    LLVMValueRef bytes = LLVMBuildCall2(e->b, LLVMGlobalGetValueType(arena_fn), arena_fn, one, 2, "");
+    return_unless(e, LLVMBuildICmp(e->b, LLVMIntNE, bytes, LLVMConstAllOnes(e->size), ""), CODE_SHAPE);
+    check_memory(e, args[3], bytes);
+    LLVMBuildRet(e->b, LLVMBuildCall2(e->b, LLVMGlobalGetValueType(body), body, args, 4, ""));
     return fn;
 }
 
@@ -310,19 +247,43 @@ static void run_constant(Emit *e, LLVMValueRef run, LLVMValueRef arena_fn) {
     e->f = (EmitFn){.fn = fn};
     llvm_at(e, llvm_block(e, "body"));
     LLVMTypeRef type = llvm_env_type(e);
-    LLVMValueRef env = LLVMBuildAlloca(e->b, type, ""), full = llvm_int(e->size, (int64_t)LLVMABISizeOfType(e->data, type));
-    LLVMValueRef none = LLVMConstNull(e->ptr), bytes_args[2] = {none, llvm_int(e->i32, 1)};
-    LLVMBuildMemSet(e->b, env, llvm_int(e->i8, 0), full, 8);
-    LLVMBuildStore(e->b, full, env);
+    LLVMValueRef env = LLVMBuildAlloca(e->b, type, ""), none = LLVMConstNull(e->ptr), one[2] = {none, llvm_int(e->i32, 1)};
+    LLVMBuildMemSet(e->b, env, llvm_int(e->i8, 0), full_size(e), 8);
+    LLVMBuildStore(e->b, full_size(e), env);
     LLVMBuildStore(e->b, LLVMGetParam(fn, 2), LLVMBuildStructGEP2(e->b, type, env, ENV_ARENA, ""));
-    LLVMValueRef bytes = LLVMBuildCall2(e->b, LLVMGlobalGetValueType(arena_fn), arena_fn, bytes_args, 2, "");
+    LLVMValueRef bytes = LLVMBuildCall2(e->b, LLVMGlobalGetValueType(arena_fn), arena_fn, one, 2, "");
     LLVMBuildStore(e->b, bytes, LLVMBuildStructGEP2(e->b, type, env, ENV_ARENA_BYTES, ""));
     LLVMValueRef args[4] = {none, LLVMGetParam(fn, 0), LLVMGetParam(fn, 1), env};
     LLVMBuildRet(e->b, LLVMBuildCall2(e->b, LLVMGlobalGetValueType(run), run, args, 4, ""));
 }
 
+// ---- texts of statuses ----
+static LLVMValueRef status_item(Emit *e, int i) {
+    return llvm_string(e, status_text(i));
+}
+static LLVMValueRef node_item(Emit *e, int i) {
+    return llvm_string(e, i ? e->p->node_names.data[i - 1] : "");
+}
+
+// const char *PREFIX_name(status): item number -status % 256 or -status / 256 of a list of n, otherwise `unknown`.
+static void text_function(Emit *e, const char *name, bool node, int n, LLVMValueRef (*item)(Emit *e, int i), const char *unknown) {
+    LLVMValueRef fn = exported(e, name, fn_type(e->ptr, 1, e->i32, NULL, NULL, NULL)), list = llvm_list(e, e->ptr, n, item);
+    e->f = (EmitFn){.fn = fn};
+    llvm_at(e, llvm_block(e, "body"));
+    LLVMValueRef v = LLVMBuildNeg(e->b, LLVMGetParam(fn, 0), ""), by = llvm_int(e->i32, 256);
+    LLVMValueRef i = node ? LLVMBuildUDiv(e->b, v, by, "") : LLVMBuildURem(e->b, v, by, "");
+    LLVMValueRef known = LLVMBuildICmp(e->b, LLVMIntULT, i, llvm_int(e->i32, n), "");
+    i = LLVMBuildZExt(e->b, LLVMBuildSelect(e->b, known, i, llvm_int(e->i32, 0), ""), e->i64, "");
+    LLVMValueRef text = LLVMBuildLoad2(e->b, e->ptr, LLVMBuildInBoundsGEP2(e->b, e->ptr, list, &i, 1, ""), "");
+    LLVMBuildRet(e->b, LLVMBuildSelect(e->b, known, text, llvm_string(e, unknown), ""));
+}
+
 void llvm_api(Emit *e) {
-    LLVMValueRef arena = arena_function(e), state = state_function(e), run = run_env(e, arena);
+    LLVMValueRef body = llvm_main(e), arena = arena_function(e), state = state_function(e), run = run_env(e, arena, body);
     if (e->layout->constant) run_constant(e, run, arena);
+    int codes = 1;
+    while (status_name(codes)) codes++;
+    text_function(e, "strerror", false, codes, status_item, "unknown status");
+    text_function(e, "error_node", true, e->p->node_names.n + 1, node_item, "");
     if (e->o->export_info) llvm_info(e, arena, run, state);
 }

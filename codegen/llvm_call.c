@@ -1,8 +1,4 @@
-// Kernels and how they are called: serially, over a pool, or as a team between barriers.
-//
-// What runs on several threads is a function `void t(ptr ctx, i64 i)`, the shape of env's parallel_for: a thunk that loads the arguments of
-// a function from ctx, calls it for iteration or member i, and merges its status into ctx by an atomic minimum, so that the result does not
-// depend on the order of the threads. ctx is { i32 status, arguments… } on the caller's stack.
+// Kernels and how they are called: once, over threads, or as a team between barriers.
 //
 // A team is cut at its barriers: each part becomes a function of the member's number, run for all members and awaited; that waiting is the
 // barrier. The sequential loops around barriers run on the calling thread. So any number of threads, one included, gives the same bits.
@@ -15,6 +11,7 @@ typedef struct {
     LLVMTypeRef type;
     VEC(const Dim *) syms;
     const Stmt *outer; // its only statement when that is a parallel loop or a team
+    bool fails;        // may return another status than 0
     Arena *arena;
 } LlvmKernel;
 
@@ -43,6 +40,23 @@ static const Stmt *outermost(const Kernel *k) {
     return only && (only->kind == ST_TEAM || (only->kind == ST_FOR && only->parallel)) ? only : NULL;
 }
 
+static void see_index(void *ctx, const Expr *x) {
+    if (x->op == X_index) *(bool *)ctx = true;
+}
+static void see_expr(void *ctx, const Expr **x) {
+    expr_visit(*x, see_index, ctx);
+}
+static void see_stmt(void *ctx, Stmt *s) {
+    if (s->kind == ST_CHECK) *(bool *)ctx = true;
+    stmt_exprs(s, see_expr, ctx);
+}
+static bool can_fail(const Kernel *k) {
+    bool fails = false;
+    Block body = k->body;
+    loop_walk(&body, see_stmt, &fails);
+    return fails;
+}
+
 static bool is_team(const LlvmKernel *k) {
     return k->outer && k->outer->kind == ST_TEAM;
 }
@@ -65,6 +79,7 @@ static LlvmKernel *declare(Emit *e, const Kernel *k) {
     LlvmKernel *lk = ARENA_NEW(e->arena, LlvmKernel);
     lk->arena = e->arena;
     lk->outer = outermost(k);
+    lk->fails = can_fail(k);
     kernel_free_symbols(k, note_symbol, lk);
     int n = 0;
     LLVMTypeRef *types = ARENA_ARRAY(e->arena, LLVMTypeRef, k->params.n + lk->syms.n + 2);
@@ -75,8 +90,7 @@ static LlvmKernel *declare(Emit *e, const Kernel *k) {
     else if (lk->outer)
         types[n++] = e->idx, types[n++] = e->idx;
     lk->type = LLVMFunctionType(e->i32, types, (unsigned)n, 0);
-    lk->fn = llvm_function(e, arena_printf(e->arena, "%s_%s", e->o->prefix, k->name), lk->type, false);
-    llvm_fn_attribute(e, lk->fn, "noinline", NULL);
+    lk->fn = llvm_function(e, arena_printf(e->arena, "%s_%s", e->o->prefix, k->name), lk->type, FN_KERNEL);
     param_attributes(e, k, lk->fn);
     valuemap_put(e->arena, &e->kernels, k, lk);
     return lk;
@@ -103,68 +117,10 @@ void llvm_kernel(Emit *e, const Kernel *k) {
     LLVMBuildRet(e->b, LLVMBuildLoad2(e->b, e->i32, e->f.status, ""));
 }
 
-// ---- threads ----
-static LLVMTypeRef context_type(Emit *e, LLVMTypeRef fn_type, int captured) {
-    LLVMTypeRef *types = ARENA_ARRAY(e->arena, LLVMTypeRef, LLVMCountParamTypes(fn_type) + 1);
-    types[0] = e->i32;
-    LLVMGetParamTypes(fn_type, types + 1);
-    return LLVMStructTypeInContext(e->ctx, types, (unsigned)captured + 1, 0);
-}
-
-static LLVMTypeRef thunk_type(Emit *e) {
-    LLVMTypeRef types[2] = {e->ptr, e->i64};
-    return LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), types, 2, 0);
-}
-
-// fn(captured…, i) for a member of a team, fn(captured…, i, i + 1) for a kernel that takes a range.
-static LLVMValueRef thunk(Emit *e, LLVMValueRef fn, LLVMTypeRef fn_type, int captured) {
-    LLVMBasicBlockRef back = LLVMGetInsertBlock(e->b);
-    int n = (int)LLVMCountParamTypes(fn_type);
-    LLVMTypeRef ctx_type = context_type(e, fn_type, captured), *types = ARENA_ARRAY(e->arena, LLVMTypeRef, n);
-    LLVMGetParamTypes(fn_type, types);
-    LLVMValueRef t = llvm_function(e, arena_printf(e->arena, "%s.each", LLVMGetValueName2(fn, &(size_t){0})), thunk_type(e), false);
-    llvm_at(e, LLVMAppendBasicBlockInContext(e->ctx, t, "body"));
-    LLVMValueRef ctx = LLVMGetParam(t, 0), i = LLVMBuildIntCast2(e->b, LLVMGetParam(t, 1), e->idx, 1, "");
-    LLVMValueRef *args = ARENA_ARRAY(e->arena, LLVMValueRef, n);
-    for (int a = 0; a < captured; a++)
-        args[a] = LLVMBuildLoad2(e->b, types[a], LLVMBuildStructGEP2(e->b, ctx_type, ctx, (unsigned)a + 1, ""), "");
-    for (int a = captured; a < n; a++) args[a] = a == captured ? i : LLVMBuildAdd(e->b, i, llvm_int(e->idx, 1), "");
-    LLVMValueRef status = LLVMBuildCall2(e->b, fn_type, fn, args, (unsigned)n, "");
-    LLVMBuildAtomicRMW(
-        e->b, LLVMAtomicRMWBinOpMin, LLVMBuildStructGEP2(e->b, ctx_type, ctx, 0, ""), status, LLVMAtomicOrderingMonotonic, 0);
-    LLVMBuildRetVoid(e->b);
-    llvm_at(e, back);
-    return t;
-}
-
-// Runs fn's thunk for i in 0..n through env and leaves the function at hand with the status unless it is 0.
-static void spread(Emit *e, LLVMValueRef env, LLVMValueRef fn, LLVMTypeRef fn_type, int captured, LLVMValueRef *args, LLVMValueRef n) {
-    LLVMTypeRef ctx_type = context_type(e, fn_type, captured);
-    LLVMValueRef ctx = llvm_alloca(e, ctx_type, 0), status = LLVMBuildStructGEP2(e->b, ctx_type, ctx, 0, "");
-    LLVMBuildStore(e->b, llvm_int(e->i32, 0), status);
-    for (int a = 0; a < captured; a++) LLVMBuildStore(e->b, args[a], LLVMBuildStructGEP2(e->b, ctx_type, ctx, (unsigned)a + 1, ""));
-    LLVMValueRef count = LLVMBuildIntCast2(e->b, n, e->i64, 1, "");
-    llvm_run_parallel(e, env, thunk(e, fn, fn_type, captured), thunk_type(e), ctx, count);
-    llvm_fail_if(e, LLVMBuildLoad2(e->b, e->i32, status, ""));
-}
-
 // ---- calls ----
 static LLVMValueRef iterations(Emit *e, const Stmt *s) {
     DimTable *t = e->p->dims;
     return llvm_dim(e, dim_max(t, dim_int(t, 0), dim_ceildiv(t, dim_sub(t, s->hi, s->lo), dim_int(t, s->step))));
-}
-
-// All iterations at once where there are no threads to share them.
-static void call_spread(Emit *e, const LlvmKernel *k, int captured, LLVMValueRef *args) {
-    LLVMBasicBlockRef many = llvm_block(e, "many"), alone = llvm_block(e, "alone"), done = llvm_block(e, "done");
-    LLVMBuildCondBr(e->b, llvm_has_threads(e, e->f.env), many, alone);
-    llvm_at(e, many);
-    spread(e, e->f.env, k->fn, k->type, captured, args, args[captured + 1]);
-    LLVMBuildBr(e->b, done);
-    llvm_at(e, alone);
-    llvm_fail_if(e, LLVMBuildCall2(e->b, k->type, k->fn, args, (unsigned)captured + 2, ""));
-    LLVMBuildBr(e->b, done);
-    llvm_at(e, done);
 }
 
 void llvm_call(Emit *e, const Stmt *s) {
@@ -174,18 +130,19 @@ void llvm_call(Emit *e, const Stmt *s) {
     LLVMValueRef *args = ARENA_ARRAY(e->arena, LLVMValueRef, s->nargs + k->syms.n + 2);
     for (int i = 0; i < s->nargs; i++) args[captured++] = llvm_buffer(e, &s->args[i]->var);
     for (int i = 0; i < k->syms.n; i++) args[captured++] = llvm_dim(e, k->syms.data[i]);
+    LlvmTask task = {.fn = k->fn, .type = k->type, .slots = k->fails};
     int n = captured;
-    if (is_team(k))
-        args[n++] = e->f.env;
-    else if (k->outer) {
+    if (k->outer && !is_team(k)) {
         LLVMValueRef count = iterations(e, k->outer);
-        args[n++] = llvm_int(e->idx, 0), args[n++] = count;
         if (s->parallel) {
-            call_spread(e, k, captured, args);
+            llvm_run_range(e, e->f.env, &task, args, count);
             return;
         }
-    }
-    llvm_fail_if(e, LLVMBuildCall2(e->b, k->type, k->fn, args, (unsigned)n, ""));
+        args[n++] = llvm_int(e->idx, 0), args[n++] = count;
+    } else if (k->outer)
+        args[n++] = e->f.env;
+    LLVMValueRef status = LLVMBuildCall2(e->b, k->type, k->fn, args, (unsigned)n, "");
+    if (k->fails) llvm_fail_if(e, status);
 }
 
 // ---- teams ----
@@ -194,7 +151,8 @@ typedef struct {
     const Stmt *team;
     LLVMValueRef env, count;
     Captures seen;
-    int parts;
+    int members, parts; // members: at most, 0: not known
+    bool fails;
 } Team;
 
 static bool has_barrier(const Block *b) {
@@ -205,16 +163,13 @@ static bool has_barrier(const Block *b) {
 
 // Locals of the team's own blocks live in the caller's frame, one for each member, for several parts use them.
 static void team_local(Emit *e, Team *t, const Stmt *s) {
-    int64_t lo, members, n;
-    dim_interval(t->team->hi, &lo, &members);
-    if (members >= DIM_INF) {
+    int64_t n;
+    if (!t->members)
         llvm_unsupported(e, arena_printf(e->arena, "kernel %s: a team with locals needs a bounded number of members", t->k->name));
-        members = 1;
-    }
     const LoopBuffer *b = s->var->owner;
     dim_is_int(b->shape[0], &n);
     int64_t bytes = (n * dtype_bytes(s->var->type.type) + 63) / 64 * 64;
-    LLVMValueRef base = llvm_alloca(e, LLVMArrayType2(e->i8, (uint64_t)(bytes * members)), 64);
+    LLVMValueRef base = llvm_alloca(e, LLVMArrayType2(e->i8, (uint64_t)(bytes * t->members)), 64);
     vec_push(e->arena, &t->seen, ((Capture){s->var, base, bytes}));
 }
 
@@ -251,11 +206,11 @@ static void team_part(Emit *e, Team *t, const Block *b, int from, int to) {
     for (int i = 0; i < n; i++) args[i] = t->seen.data[i].value, types[i] = LLVMTypeOf(args[i]);
     types[n] = e->idx;
     LLVMTypeRef type = LLVMFunctionType(e->i32, types, (unsigned)n + 1, 0);
-    LLVMValueRef fn = llvm_function(e, arena_printf(e->arena, "%s_%s.part%d", e->o->prefix, t->k->name, t->parts++), type, false);
-    llvm_fn_attribute(e, fn, "noinline", NULL);
+    LLVMValueRef fn = llvm_function(e, arena_printf(e->arena, "%s_%s.part%d", e->o->prefix, t->k->name, t->parts++), type, FN_KERNEL);
     param_attributes(e, t->k, fn);
     part_body(e, t, fn, b, from, to);
-    spread(e, t->env, fn, type, n, args, t->count);
+    LlvmTask task = {.fn = fn, .type = type, .slots = t->fails ? t->members : 0};
+    llvm_run_members(e, t->env, &task, args, t->count);
 }
 
 static void team_block(Emit *e, Team *t, const Block *b);
@@ -289,7 +244,11 @@ static void team_block(Emit *e, Team *t, const Block *b) {
 }
 
 static void team(Emit *e, const Kernel *k, const LlvmKernel *lk) {
-    Team t = {.k = k, .team = lk->outer};
+    int64_t lo, hi;
+    dim_interval(lk->outer->hi, &lo, &hi);
+    Team t = {.k = k, .team = lk->outer, .members = hi > 4096 ? 0 : (int)hi, .fails = lk->fails};
+    if (t.fails && !t.members)
+        llvm_unsupported(e, arena_printf(e->arena, "kernel %s: a team that can fail needs a bounded number of members", k->name));
     int np = k->params.n, ns = lk->syms.n;
     for (int i = 0; i < np; i++) vec_push(e->arena, &t.seen, ((Capture){&k->params.data[i]->var, LLVMGetParam(lk->fn, (unsigned)i), 0}));
     for (int i = 0; i < ns; i++) vec_push(e->arena, &t.seen, ((Capture){lk->syms.data[i], LLVMGetParam(lk->fn, (unsigned)(np + i)), 0}));

@@ -1,9 +1,9 @@
 // What the files of the LLVM printer share: the module being built, the function at hand, and the values its names stand for.
 //
 // llvm.c opens a module and prints kernels and statements, llvm_expr.c indices and lanes, llvm_mem.c loads and stores, llvm_scalar.c scalar
-// functions and casts, llvm_call.c kernels,
-// threads and teams, llvm_main.c the program around them, llvm_api.c and llvm_info.c the binary interface, llvm_target.c machines, passes
-// and files, llvm_jit.c the in-process compiler.
+// functions and casts, llvm_call.c kernels
+// and teams, llvm_threads.c work for threads, llvm_main.c the program around the kernels, llvm_api.c and llvm_info.c the binary interface,
+// llvm_target.c machines, passes and files, llvm_jit.c the in-process compiler.
 //
 // How values are held: bool is i1 in registers and a byte in memory; floats without arithmetic (f16, bf16, f8 …) and types under 8 bits are
 // integers of their storage's width; strings and complex numbers are opaque integers that can only be moved. idx has the target's pointer
@@ -55,10 +55,10 @@ typedef enum {
 typedef struct {
     LLVMValueRef fn, status, sticky; // status: alloca of the i32 returned at `leave`; sticky: alloca of the i1 raised by index()
     LLVMBasicBlockRef allocas, first, leave, breaks; // breaks: where `break` goes
-    ValueMap vals; // Var, symbol Dim -> value or address; Sym of a data dim -> its alloca
-    ValueMap memo; // Expr, Dim -> value, within one statement
-    int node;      // of the kernel, for the sticky flag's status
-    LLVMValueRef env, arena_base, outputs; // of main
+    ValueMap vals;                                   // Var, symbol Dim -> value or address; Sym of a data dim -> its alloca
+    ValueMap memo;                                   // Expr, Dim -> value, within one statement
+    int node;                                        // of the kernel, for the sticky flag's status
+    LLVMValueRef env, arena_base, outputs;           // of main
 } EmitFn;
 
 struct Emit {
@@ -117,7 +117,9 @@ void llvm_fn_end(Emit *e);                       // tests the sticky flag; the c
 void llvm_fail(Emit *e, LLVMValueRef status);    // leaves the function with the status
 void llvm_fail_if(Emit *e, LLVMValueRef status); // when it is not 0
 void llvm_fail_unless(Emit *e, LLVMValueRef cond, int32_t status);
-LLVMValueRef llvm_function(Emit *e, const char *name, LLVMTypeRef type, bool exported);
+// KERNEL: for the target; COLD: too, but nothing of it is worth compile time in process; BASE, EXPORTED: for the oldest processor.
+typedef enum { FN_KERNEL, FN_COLD, FN_BASE, FN_EXPORTED } FnKind;
+LLVMValueRef llvm_function(Emit *e, const char *name, LLVMTypeRef type, FnKind kind);
 void llvm_fn_attribute(Emit *e, LLVMValueRef fn, const char *name, const char *value); // value NULL: not a string attribute
 void llvm_param_attribute(Emit *e, LLVMValueRef fn, int param, const char *name);
 // The whole module; NULL after diag_error. The caller disposes of it, then of its context. constants: see Emit.
@@ -128,24 +130,36 @@ LLVMModuleRef llvm_build(
 void llvm_kernel(Emit *e, const Kernel *k);
 void llvm_call(Emit *e, const Stmt *s);
 
+// ---- llvm_threads.c ----
+// fn takes the arguments given, then a member's number (run_members) or the first iteration and the one behind the last (run_range).
+typedef struct {
+    LLVMValueRef fn;
+    LLVMTypeRef type;
+    int slots;  // 0: fn returns 0 always; else the most members there are
+    bool range; // set by run_range
+} LlvmTask;
+// Runs members or iterations 0..n-1 through env; leaves the function at hand with the first failure. args has room for what is appended.
+void llvm_run_members(Emit *e, LLVMValueRef env, const LlvmTask *t, LLVMValueRef *args, LLVMValueRef n);
+void llvm_run_range(Emit *e, LLVMValueRef env, const LlvmTask *t, LLVMValueRef *args, LLVMValueRef n);
+
 // ---- llvm_main.c ----
 LLVMTypeRef llvm_env_type(Emit *e);
 LLVMValueRef llvm_env_field(Emit *e, LLVMValueRef env, EnvField field);
 LLVMValueRef llvm_byte_at(Emit *e, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef llvm_bytes(Emit *e, const char *name, const void *bytes, size_t n, unsigned align); // a private constant
 LLVMValueRef llvm_buffer(Emit *e, const Var *buf);                                               // address of element 0
-void llvm_alloc_slots(Emit *e);
-void llvm_free_all(Emit *e);
+LLVMValueRef llvm_pointer_in(Emit *e, LLVMValueRef array, int i);
+LLVMValueRef llvm_aligned(Emit *e, LLVMValueRef p, int64_t bytes);
 void llvm_alloc(Emit *e, const Stmt *s);
 void llvm_free(Emit *e, const Stmt *s);
-LLVMValueRef llvm_has_threads(Emit *e, LLVMValueRef env);
-void llvm_run_parallel(Emit *e, LLVMValueRef env, LLVMValueRef thunk, LLVMTypeRef thunk_type, LLVMValueRef ctx, LLVMValueRef n);
+void llvm_size(Emit *e, const Stmt *s);
+LLVMValueRef llvm_main(Emit *e); // the function of main
 
 // ---- llvm_api.c, llvm_info.c ----
-void llvm_size(Emit *e, const Stmt *s);
 void llvm_api(Emit *e);
 LLVMValueRef llvm_string(Emit *e, const char *s);
 LLVMValueRef llvm_array(Emit *e, LLVMTypeRef type, const LLVMValueRef *v, int n); // a private constant, null when empty
+LLVMValueRef llvm_list(Emit *e, LLVMTypeRef type, int n, LLVMValueRef (*fn)(Emit *e, int i));
 void llvm_info(Emit *e, LLVMValueRef arena_bytes, LLVMValueRef run_env, LLVMValueRef state_init);
 
 // ---- llvm_target.c ----

@@ -57,8 +57,7 @@ static LLVMValueRef tensors(Emit *e, const LayoutSlot *slots, int n, bool output
 }
 
 // ---- lists ----
-typedef LLVMValueRef (*ItemFn)(Emit *e, int i);
-static LLVMValueRef list(Emit *e, LLVMTypeRef type, int n, ItemFn fn) {
+LLVMValueRef llvm_list(Emit *e, LLVMTypeRef type, int n, LLVMValueRef (*fn)(Emit *e, int i)) {
     LLVMValueRef *v = ARENA_ARRAY(e->arena, LLVMValueRef, n + 1);
     for (int i = 0; i < n; i++) v[i] = fn(e, i);
     return llvm_array(e, type, v, n);
@@ -96,16 +95,16 @@ void llvm_info(Emit *e, LLVMValueRef arena_bytes, LLVMValueRef run_env, LLVMValu
         llvm_int(e->i32, l->nregions),
         tensors(e, l->inputs, l->ninputs, false),
         tensors(e, l->outputs, l->noutputs, true),
-        list(e, e->ptr, l->ndims, dim_label),
-        list(e, e->i64, l->ndims, dim_lo),
-        list(e, e->i64, l->ndims, dim_hi),
-        list(e, e->ptr, e->p->node_names.n, node_name),
+        llvm_list(e, e->ptr, l->ndims, dim_label),
+        llvm_list(e, e->i64, l->ndims, dim_lo),
+        llvm_list(e, e->i64, l->ndims, dim_hi),
+        llvm_list(e, e->ptr, e->p->node_names.n, node_name),
         llvm_int(e->size, (int64_t)l->state_bytes),
         arena_bytes,
         run_env,
         state_init,
-        list(e, e->ptr, l->nregions, region_name),
-        list(e, e->size, l->nregions, region_bytes),
+        llvm_list(e, e->ptr, l->nregions, region_name),
+        llvm_list(e, e->size, l->nregions, region_bytes),
         llvm_int(e->i32, l->team),
     };
     LLVMValueRef table = LLVMConstStructInContext(e->ctx, fields, sizeof fields / sizeof *fields, 0);

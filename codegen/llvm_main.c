@@ -1,7 +1,8 @@
-// The program around the kernels: where its buffers lie, sizes known at run time, memory from the allocator, work given to threads.
+// The program around the kernels: PREFIX.body, which finds every buffer and runs main.
 //
-// Main's buffers are found when a call names them: constants are globals, temps lie at their offset in the arena or a region, unbounded
-// ones where the allocator put them. Inputs, outputs and states are bound by llvm_api.c at entry.
+// Main's buffers are found where a call names them: constants are globals, temps lie at their offset in the arena or a region, unbounded
+// ones where the allocator put them; inputs, outputs and states are bound at the top. Sizes of main are variables of the function, for a
+// block behind an `if` may define them. Memory from env's allocator is freed on every way out.
 #include "llvm_emit.h"
 #include "../runtime/abi.h"
 #include <assert.h>
@@ -83,7 +84,7 @@ LLVMValueRef llvm_buffer(Emit *e, const Var *buf) {
 }
 
 // ---- memory from env's allocator ----
-void llvm_alloc_slots(Emit *e) {
+static void alloc_slots(Emit *e) {
     for (int i = 0; i < e->p->buffers.n; i++) {
         const LoopBuffer *b = e->p->buffers.data[i];
         if (b->kind != BUF_TEMP || !b->unbounded) continue;
@@ -106,7 +107,7 @@ static void free_slot(Emit *e, LLVMValueRef slot) {
     llvm_at(e, done);
 }
 
-void llvm_free_all(Emit *e) {
+static void free_all(Emit *e) {
     for (int i = 0; i < e->p->buffers.n; i++) {
         const LoopBuffer *b = e->p->buffers.data[i];
         if (b->kind == BUF_TEMP && b->unbounded) free_slot(e, alloc_slot(e, b));
@@ -130,59 +131,151 @@ void llvm_free(Emit *e, const Stmt *s) {
     free_slot(e, alloc_slot(e, s->args[0]));
 }
 
-// ---- threads ----
-// void run(env, fn, ctx, n): n calls of fn(ctx, i), by the pool, the host's parallel-for or the calling thread.
-static LLVMValueRef runner(Emit *e, LLVMTypeRef thunk_type) {
-    const char *name = arena_printf(e->arena, "%s.parallel", e->o->prefix);
-    LLVMValueRef fn = LLVMGetNamedFunction(e->mod, name);
-    if (fn) return fn;
-    LLVMTypeRef nothing = LLVMVoidTypeInContext(e->ctx), types[4] = {e->ptr, e->ptr, e->ptr, e->i64};
-    LLVMTypeRef for_type = LLVMFunctionType(nothing, types, 4, 0); // of the pool's and the host's parallel_for too
-    fn = llvm_function(e, name, for_type, false);
-    EmitFn outer = e->f;
-    LLVMBasicBlockRef back = LLVMGetInsertBlock(e->b);
-    e->f = (EmitFn){.fn = fn};
-    LLVMBasicBlockRef entry = llvm_block(e, "entry"), pool = llvm_block(e, "pool"), no_pool = llvm_block(e, "no_pool");
-    LLVMBasicBlockRef host = llvm_block(e, "host"), alone = llvm_block(e, "alone"), body = llvm_block(e, "do"),
-                      done = llvm_block(e, "done");
-    LLVMValueRef env = LLVMGetParam(fn, 0), args[4] = {NULL, LLVMGetParam(fn, 1), LLVMGetParam(fn, 2), LLVMGetParam(fn, 3)};
-    llvm_at(e, entry);
-    LLVMValueRef p = llvm_env_field(e, env, ENV_POOL), f = llvm_env_field(e, env, ENV_PARALLEL_FOR);
-    LLVMBuildCondBr(e->b, is_null(e, p), no_pool, pool);
-    llvm_at(e, pool);
-    LLVMTypeRef pool_fields[2] = {e->i32, e->ptr}, pool_type = LLVMStructTypeInContext(e->ctx, pool_fields, 2, 0);
-    LLVMValueRef pool_for = LLVMBuildLoad2(e->b, e->ptr, LLVMBuildStructGEP2(e->b, pool_type, p, 1, ""), "");
-    args[0] = p;
-    LLVMBuildCall2(e->b, for_type, pool_for, args, 4, "");
-    LLVMBuildRetVoid(e->b);
-    llvm_at(e, no_pool);
-    LLVMBuildCondBr(e->b, is_null(e, f), alone, host);
-    llvm_at(e, host);
-    args[0] = llvm_env_field(e, env, ENV_HOST);
-    LLVMBuildCall2(e->b, for_type, f, args, 4, "");
-    LLVMBuildRetVoid(e->b);
-    llvm_at(e, alone);
-    LLVMValueRef i = LLVMBuildPhi(e->b, e->i64, "i"), first = llvm_int(e->i64, 0);
-    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, i, args[3], ""), body, done);
-    llvm_at(e, body);
-    LLVMValueRef one[2] = {args[2], i};
-    LLVMBuildCall2(e->b, thunk_type, args[1], one, 2, "");
-    LLVMValueRef next = LLVMBuildNSWAdd(e->b, i, llvm_int(e->i64, 1), "");
-    LLVMBuildBr(e->b, alone);
-    LLVMAddIncoming(i, (LLVMValueRef[]){first, next}, (LLVMBasicBlockRef[]){no_pool, body}, 2);
-    llvm_at(e, done);
-    LLVMBuildRetVoid(e->b);
-    e->f = outer;
-    llvm_at(e, back);
+// ---- sizes known at run time ----
+typedef struct {
+    const Dim *sym;
+    bool here, all;
+    Emit *e;
+} Mention;
+
+static void mention(void *ctx, const Dim *sym) {
+    Mention *m = ctx;
+    m->here |= sym == m->sym;
+    if (dim_as_symbol(sym)->kind == SYM_DATA) m->all &= valuemap_get(&m->e->f.vals, dim_as_symbol(sym)) != NULL;
+}
+
+// Dynamic output number `dynamic`: states its shape and whether it fits, once the last of its sizes is known.
+static void settle_output(Emit *e, const LayoutSlot *s, int64_t at, const Dim *sym) {
+    Mention m = {sym, false, true, e};
+    for (int a = 0; a < s->buffer->rank; a++) dim_symbols(s->buffer->shape[a], mention, &m);
+    if (!m.here || !m.all) return;
+    int64_t word = (int64_t)LLVMABISizeOfType(e->data, e->size), shape = (at + word + 7) / 8 * 8;
+    for (int a = 0; a < s->buffer->rank; a++) {
+        LLVMValueRef n = LLVMBuildIntCast2(e->b, llvm_dim(e, s->buffer->shape[a]), e->i64, 1, "");
+        LLVMBuildStore(e->b, n, llvm_byte_at(e, e->f.outputs, llvm_int(e->size, shape + 8 * a)));
+    }
+    LLVMValueRef have = LLVMBuildLoad2(e->b, e->size, llvm_byte_at(e, e->f.outputs, llvm_int(e->size, at)), "");
+    LLVMValueRef need = LLVMBuildIntCast2(e->b, llvm_dim(e, s->elements), e->size, 1, "");
+    LLVMValueRef fits = LLVMBuildICmp(e->b, LLVMIntULE, need, have, "");
+    if (s->fallback)
+        fits = LLVMBuildOr(e->b, fits, LLVMBuildIsNull(e->b, llvm_pointer_in(e, e->f.outputs, (int)(s - e->layout->outputs)), ""), "");
+    llvm_fail_unless(e, fits, -CODE_CAPACITY);
+}
+
+void llvm_size(Emit *e, const Stmt *s) {
+    const Sym *sym = dim_as_symbol(s->sym);
+    LLVMValueRef v = llvm_expr(e, s->value), slot = valuemap_get(&e->f.vals, sym);
+    if (!slot) llvm_bind(e, sym, slot = llvm_alloca(e, e->idx, 0));
+    LLVMBuildStore(e->b, v, slot);
+    valuemap_clear(&e->f.memo);
+    LLVMValueRef ok = NULL;
+    if (sym->lo) ok = LLVMBuildICmp(e->b, LLVMIntSGE, v, llvm_dim(e, sym->lo), "");
+    if (sym->hi) {
+        LLVMValueRef below = LLVMBuildICmp(e->b, LLVMIntSLE, v, llvm_dim(e, sym->hi), "");
+        ok = ok ? LLVMBuildAnd(e->b, ok, below, "") : below;
+    }
+    if (ok) llvm_fail_unless(e, ok, -CODE_CAPACITY);
+    int64_t word = (int64_t)LLVMABISizeOfType(e->data, e->size), at = word * e->layout->noutputs;
+    for (int i = 0; i < e->layout->noutputs; i++) {
+        const LayoutSlot *o = &e->layout->outputs[i];
+        if (!o->dynamic) continue;
+        at = (at + 7) / 8 * 8; // { size_t capacity; int64_t shape[rank]; }
+        settle_output(e, o, at, s->sym);
+        at += (word + 7) / 8 * 8 + 8 * o->buffer->rank;
+    }
+}
+
+// ---- the caller's pointers ----
+LLVMValueRef llvm_pointer_in(Emit *e, LLVMValueRef array, int i) {
+    LLVMValueRef at = llvm_int(e->i32, i);
+    return LLVMBuildLoad2(e->b, e->ptr, LLVMBuildInBoundsGEP2(e->b, e->ptr, array, &at, 1, ""), "");
+}
+
+LLVMValueRef llvm_aligned(Emit *e, LLVMValueRef p, int64_t bytes) {
+    LLVMValueRef low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, p, e->size, ""), llvm_int(e->size, bytes - 1), "");
+    return LLVMBuildICmp(e->b, LLVMIntEQ, low, llvm_int(e->size, 0), "");
+}
+
+static int64_t element_align(const LoopBuffer *b) {
+    int n = dtype_bytes(b->var.type.type);
+    return n > 8 ? 8 : n;
+}
+
+// A caller's pointer must be aligned to its elements and, where it is wanted, there; an empty tensor may be null.
+static void check_pointer(Emit *e, LLVMValueRef p, const LayoutSlot *s, bool wanted) {
+    LLVMValueRef ok = llvm_aligned(e, p, element_align(s->buffer));
+    if (wanted) {
+        LLVMValueRef there = LLVMBuildIsNotNull(e->b, p, "");
+        if (!s->dynamic)
+            there = LLVMBuildOr(e->b, there, LLVMBuildICmp(e->b, LLVMIntEQ, llvm_dim(e, s->elements), llvm_int(e->idx, 0), ""), "");
+        ok = LLVMBuildAnd(e->b, ok, there, "");
+    }
+    valuemap_clear(&e->f.memo);
+    llvm_fail_unless(e, ok, -CODE_POINTER);
+}
+
+static LLVMValueRef output_place(Emit *e, const LayoutSlot *s, LLVMValueRef p) {
+    if (s->tie >= 0) return llvm_buffer(e, &e->layout->states[s->tie].buffer->var);
+    if (!s->fallback) return p;
+    LLVMValueRef spare = llvm_byte_at(e, e->f.arena_base, llvm_dim(e, s->fallback));
+    return LLVMBuildSelect(e->b, is_null(e, p), spare, p, "");
+}
+
+static void bind_interface(Emit *e, LLVMValueRef in, LLVMValueRef out) {
+    const Layout *l = e->layout;
+    LLVMValueRef state = l->nstates ? llvm_env_field(e, e->f.env, ENV_STATE) : NULL;
+    for (int i = 0; i < l->nstates; i++)
+        llvm_bind(e, &l->states[i].buffer->var, llvm_byte_at(e, state, llvm_int(e->size, (int64_t)l->states[i].offset)));
+    for (int i = 0; i < l->ninputs; i++) {
+        LLVMValueRef p = llvm_pointer_in(e, in, i);
+        check_pointer(e, p, &l->inputs[i], true);
+        llvm_bind(e, &l->inputs[i].buffer->var, p);
+    }
+    for (int i = 0; i < l->noutputs; i++) {
+        const LayoutSlot *s = &l->outputs[i];
+        LLVMValueRef p = llvm_pointer_in(e, out, i);
+        check_pointer(e, p, s, s->tie < 0 && !s->fallback);
+        llvm_bind(e, &s->buffer->var, output_place(e, s, p));
+    }
+}
+
+// A tied output lives in the state; where the caller gave a pointer it gets a copy.
+static void copy_tied(Emit *e, LLVMValueRef out) {
+    for (int i = 0; i < e->layout->noutputs; i++) {
+        const LayoutSlot *s = &e->layout->outputs[i];
+        if (s->tie < 0) continue;
+        valuemap_clear(&e->f.memo);
+        LLVMBasicBlockRef wanted = llvm_block(e, "copy"), done = llvm_block(e, "copied");
+        LLVMValueRef to = llvm_pointer_in(e, out, i), from = llvm_buffer(e, &s->buffer->var);
+        LLVMBuildCondBr(e->b, is_null(e, to), done, wanted);
+        llvm_at(e, wanted);
+        LLVMValueRef bytes = LLVMBuildIntCast2(e->b, llvm_dim(e, s->bytes), e->size, 1, "");
+        LLVMBuildMemCpy(e->b, to, (unsigned)element_align(s->buffer), from, LAYOUT_ALIGN, bytes);
+        LLVMBuildBr(e->b, done);
+        llvm_at(e, done);
+    }
+}
+
+// ---- the whole ----
+// i32 body(dims, in, out, env): main, after the entry checks that need no size.
+LLVMValueRef llvm_main(Emit *e) {
+    LLVMTypeRef types[4] = {e->ptr, e->ptr, e->ptr, e->ptr}, type = LLVMFunctionType(e->i32, types, 4, 0);
+    LLVMValueRef fn = llvm_function(e, arena_printf(e->arena, "%s.body", e->layout->prefix), type, FN_COLD);
+    e->f = (EmitFn){0};
+    llvm_fn_begin(e, fn, 0);
+    e->f.env = LLVMGetParam(fn, 3);
+    e->f.outputs = LLVMGetParam(fn, 2);
+    e->f.arena_base = llvm_env_field(e, e->f.env, ENV_ARENA);
+    alloc_slots(e);
+    for (int i = 0; i < e->layout->ndims; i++) {
+        LLVMValueRef at = llvm_int(e->i32, i), v = LLVMBuildInBoundsGEP2(e->b, e->i64, LLVMGetParam(fn, 0), &at, 1, "");
+        llvm_bind(e, e->layout->dims[i].sym, LLVMBuildIntCast2(e->b, LLVMBuildLoad2(e->b, e->i64, v, ""), e->idx, 1, ""));
+    }
+    bind_interface(e, LLVMGetParam(fn, 1), e->f.outputs);
+    llvm_emit_block(e, &e->p->main);
+    copy_tied(e, e->f.outputs);
+    llvm_fn_end(e);
+    free_all(e);
+    LLVMBuildRet(e->b, LLVMBuildLoad2(e->b, e->i32, e->f.status, ""));
     return fn;
-}
-
-LLVMValueRef llvm_has_threads(Emit *e, LLVMValueRef env) {
-    LLVMValueRef pool = llvm_env_field(e, env, ENV_POOL), host = llvm_env_field(e, env, ENV_PARALLEL_FOR);
-    return LLVMBuildNot(e->b, LLVMBuildAnd(e->b, is_null(e, pool), is_null(e, host), ""), "");
-}
-
-void llvm_run_parallel(Emit *e, LLVMValueRef env, LLVMValueRef thunk, LLVMTypeRef thunk_type, LLVMValueRef ctx, LLVMValueRef n) {
-    LLVMValueRef fn = runner(e, thunk_type), args[4] = {env, thunk, ctx, n};
-    LLVMBuildCall2(e->b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
 }

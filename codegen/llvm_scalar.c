@@ -170,7 +170,7 @@ static LLVMValueRef do_fma(Emit *e, VType t, LLVMValueRef *a) {
 // Machines without a rounding instruction would call libm; there it is made of additions: |x| + 2^23 has no fraction bits left for f32.
 static bool rounds_in_hardware(const Emit *e) {
     const char *triple = e->target->triple;
-    if (!triple || !*triple || !strncmp(triple, "x86", 3)) return target_has(e->target, "sse4.1") || target_has(e->target, "avx");
+    if (!*triple || !strncmp(triple, "x86", 3)) return target_has(e->target, "sse4.1") || target_has(e->target, "avx");
     return !strncmp(triple, "aarch64", 7) || !strncmp(triple, "wasm", 4) || target_has(e->target, "mve");
 }
 
@@ -288,7 +288,7 @@ static LLVMValueRef fmod_function(Emit *e, DType t) {
     if (fn) return fn;
     LLVMBasicBlockRef back = LLVMGetInsertBlock(e->b);
     LLVMTypeRef type = llvm_value_type(e, vtype(t, 1)), types[2] = {type, type};
-    fn = llvm_function(e, name, LLVMFunctionType(type, types, 2, 0), false);
+    fn = llvm_function(e, name, LLVMFunctionType(type, types, 2, 0), FN_KERNEL);
     fmod_body(&(Fmod){e, vtype(t, 1), fn});
     llvm_at(e, back);
     return fn;

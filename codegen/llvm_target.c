@@ -21,6 +21,7 @@ bool llvm_available(void) {
         LLVMInitialize##arch##Target();                                                                                                    \
         LLVMInitialize##arch##TargetMC();                                                                                                  \
         LLVMInitialize##arch##AsmPrinter();                                                                                                \
+        LLVMInitialize##arch##AsmParser();                                                                                                 \
     }
 INIT(X86)
 INIT(AArch64)
@@ -54,7 +55,7 @@ static LLVMTargetRef find_target(const char *triple, char **message) {
 }
 
 char *llvm_triple(const Target *t) {
-    return t->triple && *t->triple ? LLVMCreateMessage(t->triple) : LLVMGetDefaultTargetTriple();
+    return *t->triple ? LLVMCreateMessage(t->triple) : LLVMGetDefaultTargetTriple();
 }
 
 LLVMTargetMachineRef llvm_machine(const Target *t, int opt, bool in_process, Diag *d) {
@@ -66,8 +67,7 @@ LLVMTargetMachineRef llvm_machine(const Target *t, int opt, bool in_process, Dia
     if (target) {
         LLVMCodeGenOptLevel level = levels[opt < 0 ? 0 : opt > 3 ? 3 : opt];
         LLVMCodeModel model = in_process ? LLVMCodeModelJITDefault : LLVMCodeModelDefault;
-        tm = LLVMCreateTargetMachine(
-            target, triple, t->cpu ? t->cpu : "", t->llvm_features ? t->llvm_features : "", level, LLVMRelocPIC, model);
+        tm = LLVMCreateTargetMachine(target, triple, t->cpu, t->llvm_features, level, LLVMRelocPIC, model);
     }
     if (!tm) diag_error(d, EXIT_UNSUPPORTED, "LLVM has no code generator for target %s (%s)", t->name, message ? message : triple);
     LLVMDisposeMessage(message);
