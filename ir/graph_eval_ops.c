@@ -94,21 +94,6 @@ static bool has_zero(DType t, const void *v, int n) {
     return false;
 }
 
-// Strings know equality only: a body that compares two arguments.
-static bool map_strings(Eval *e, const Node *n, MapRun *m, Strided *out) {
-    const Expr *b = n->body;
-    bool fits = (b->op == X_eq || b->op == X_ne) && b->a[0]->op == X_arg && b->a[1]->op == X_arg;
-    if (!fits) return eval_fail(e, n, "ASSERT", "a map of strings can only compare two of them");
-    int64_t count = strided_count(out);
-    for (int64_t i = 0; i < count; i++) {
-        StringElement s[2];
-        for (int k = 0; k < 2; k++) walk_fill(&m->walk, m->stride[b->a[k]->k], (int)sizeof s[k], m->in[b->a[k]->k]->data, i, 1, &s[k]);
-        bool same = s[0].size == s[1].size && (s[0].size == 0 || !memcmp(s[0].text, s[1].text, s[0].size));
-        out->data[i] = same == (b->op == X_eq);
-    }
-    return true;
-}
-
 static bool map_run(Eval *e, const Node *n, MapRun *m, Strided *out) {
     Divisors div = {.n = 0};
     expr_visit(n->body, find_divisor, &div);
@@ -133,14 +118,11 @@ bool eval_map(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     m.stride = arena_alloc(eval_scratch(e), sizeof *m.stride * (size_t)(n->nin + 1));
     m.walk.rank = out->rank;
     memcpy(m.walk.shape, out->shape, sizeof m.walk.shape);
-    bool strings = false;
     for (int k = 0; k < n->nin; k++) {
         if (!walk_broadcast(in[k], out->rank, out->shape, m.stride[k]))
             return eval_fail(e, n, "SHAPE", "input %d does not broadcast to the output", k);
-        strings = strings || in[k]->type == DT_str;
     }
     if (strided_count(out) == 0) return true;
-    if (strings) return map_strings(e, n, &m, out);
     index_begin(&m.index, e, n, out->rank, out->shape);
     expr_visit(n->body, find_dim, &m);
     if (!m.has_dims) collapse(&m);
@@ -156,7 +138,8 @@ static void fill_all(Strided *x, const char *element) {
 
 static void fill_element(const Node *n, DType t, char *element) {
     memset(element, 0, 16);
-    if (t != DT_str && n->fill.type == t) scalar_write(n->fill, element);
+    if (t == DT_str) memcpy(element, &(StringElement){"", 0}, sizeof(StringElement));
+    else if (n->fill.type == t) scalar_write(n->fill, element);
 }
 
 typedef struct {
