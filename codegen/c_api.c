@@ -3,6 +3,7 @@
 // Everything here is what runtime/abi.h and design.md section 3 promise; places and sizes come from the Layout, which the LLVM printer
 // shares.
 #include "c_print.h"
+#include "cpu.h"
 
 #include "../runtime/abi.h"
 #include <ctype.h>
@@ -226,29 +227,9 @@ static void arena_function(C *c) {
 }
 
 // ---- the processor ----
-typedef struct {
-    const char *word; // as in Target.c_target
-    int leaf;         // 0: cpuid 1 ecx, 1: cpuid 7 ebx, 2: cpuid 7 ecx
-    int bit;
-} CpuBit;
-static const CpuBit cpu_bits[] = {{"fma", 0, 12}, {"sse4.1", 0, 19}, {"sse4.2", 0, 20}, {"popcnt", 0, 23}, {"avx", 0, 28}, {"f16c", 0, 29},
-    {"bmi", 1, 3}, {"avx2", 1, 5}, {"bmi2", 1, 8}, {"avx512f", 1, 16}, {"avx512dq", 1, 17}, {"avx512cd", 1, 28}, {"avx512bw", 1, 30},
-    {"avx512vl", 1, 31}, {"avx512vnni", 2, 11}};
-
-static void cpu_needs(const char *target, uint32_t mask[3]) {
-    for (const char *s = target; *s; s += *s == ',') {
-        size_t n = strcspn(s, ",");
-        for (size_t i = 0; i < sizeof cpu_bits / sizeof *cpu_bits; i++)
-            if (strlen(cpu_bits[i].word) == n && strncmp(cpu_bits[i].word, s, n) == 0) mask[cpu_bits[i].leaf] |= 1u << cpu_bits[i].bit;
-        s += n;
-    }
-}
-
 // Reads cpuid once: in a virtual machine it costs microseconds.
 static void cpu_function(C *c) {
-    uint32_t mask[3] = {0, 0, 0}, save = strstr(c->target->c_target, "avx512") ? 0xe6 : strstr(c->target->c_target, "avx") ? 6 : 0;
-    cpu_needs(c->target->c_target, mask);
-    if (save) mask[0] |= 1u << 27;
+    CpuNeeds n = codegen_cpu_needs(c->target->c_target);
     CFn outer = c_enter(c);
     c_line(c, "static int known; // 1: has what the kernels use, 2: has not");
     c_line(c, "int k = __atomic_load_n(&known, __ATOMIC_RELAXED);");
@@ -257,12 +238,12 @@ static void cpu_function(C *c) {
     c_line(c, "__asm__ volatile(\"cpuid\" : \"=a\"(top), \"=b\"(b), \"=c\"(c), \"=d\"(d) : \"a\"(0), \"c\"(0));");
     c_line(c, "if (top >= 7) __asm__ volatile(\"cpuid\" : \"=a\"(a), \"=b\"(b7), \"=c\"(c7), \"=d\"(d) : \"a\"(7), \"c\"(0));");
     c_line(c, "__asm__ volatile(\"cpuid\" : \"=a\"(a), \"=b\"(b), \"=c\"(c), \"=d\"(d) : \"a\"(1), \"c\"(0));");
-    c_line(c, "k = (c & 0x%xu) == 0x%xu && (b7 & 0x%xu) == 0x%xu && (c7 & 0x%xu) == 0x%xu ? 1 : 2;", mask[0], mask[0], mask[1], mask[1],
-        mask[2], mask[2]);
-    if (save) {
+    c_line(c, "k = (c & 0x%xu) == 0x%xu && (b7 & 0x%xu) == 0x%xu && (c7 & 0x%xu) == 0x%xu ? 1 : 2;", n.leaf1_ecx, n.leaf1_ecx, n.leaf7_ebx,
+        n.leaf7_ebx, n.leaf7_ecx, n.leaf7_ecx);
+    if (n.xcr0) {
         c_line(c, "if (k == 1) { // the system saves the registers");
         c_line(c, "    __asm__ volatile(\"xgetbv\" : \"=a\"(a), \"=d\"(d) : \"c\"(0));");
-        c_line(c, "    if ((a & 0x%xu) != 0x%xu) k = 2;", save, save);
+        c_line(c, "    if ((a & 0x%xu) != 0x%xu) k = 2;", n.xcr0, n.xcr0);
         c_line(c, "}");
     }
     c_line(c, "__atomic_store_n(&known, k, __ATOMIC_RELAXED);");
