@@ -28,12 +28,6 @@ static bool is_state_input(const Graph *g, const Value *v) {
     return false;
 }
 
-static bool is_state_output(const Graph *g, const Value *v) {
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.data[i].out == v) return true;
-    return false;
-}
-
 static void interface_buffer(Lower *l, BufKind kind, const Value *v, const char *label) {
     LoopBuffer *b = loop_buffer(l->p, kind, interface_name(l, label), v->type, v->rank, (const Dim *const *)v->shape);
     b->label = label;
@@ -67,7 +61,6 @@ static LoopBuffer **declare_outputs(Lower *l) {
     LoopBuffer **out = ARENA_ARRAY(l->p->arena, LoopBuffer *, r->yields.n + 1);
     for (int i = 0; i < r->yields.n; i++) {
         const Value *v = r->yields.data[i];
-        if (is_state_output(l->g, v)) continue;
         const char *label = l->g->output_names.data[i];
         out[i] = loop_buffer(l->p, BUF_OUTPUT, interface_name(l, label), v->type, v->rank, (const Dim *const *)v->shape);
         out[i]->label = label;
@@ -81,11 +74,11 @@ static void store_outputs(Lower *l, LoopBuffer **out) {
     Region *r = l->g->body;
     for (int i = 0; i < r->yields.n; i++) {
         const Value *v = r->yields.data[i];
-        if (out[i] && l->buffer[v->id] != out[i]) lower_copy_at(l, &l->p->main, v, out[i], dim_int(l->g->dims, 0));
+        if (l->buffer[v->id] != out[i]) lower_copy_at(l, &l->p->main, v, out[i], dim_int(l->g->dims, 0));
     }
 }
 
-// The next state is copied over the old one at the run's end, when nothing reads the old one any more.
+// The next state, an output like the others, is copied over the old one at the run's end, when nothing reads the old one any more.
 static void store_states(Lower *l) {
     for (int i = 0; i < l->g->states.n; i++) {
         const StateTie *s = &l->g->states.data[i];
