@@ -235,7 +235,7 @@ bool import_inputs(Importer *imp, Scope *s) {
     return ok;
 }
 
-// ---- states ----
+// ---- states: extents that a proof leaves open are checked at entry ----
 
 static Value *find_param(const Graph *g, const char *name) {
     for (int i = 0; i < g->body->params.n; i++)
@@ -255,7 +255,7 @@ static bool import_state(Importer *imp, const StateOption *o) {
     if (!in) return importer_fault(imp, EXIT_USAGE, "--state %s=%s: the model has no input '%s'", o->past, o->present, o->past);
     if (!out) return importer_fault(imp, EXIT_USAGE, "--state %s=%s: the model has no output '%s'", o->past, o->present, o->present);
     bool same = in->type == out->type && in->rank == out->rank;
-    for (int i = 0; same && i < in->rank; i++) same = dim_eq(g->dims, in->shape[i], out->shape[i]) == YES;
+    for (int i = 0; same && i < in->rank; i++) same = dim_eq(g->dims, in->shape[i], out->shape[i]) != NO;
     ImportNode text = {.arena = g->arena};
     if (!same)
         return importer_fault(imp, EXIT_USAGE, "--state %s=%s: the input is %s, the output %s; they must agree", o->past, o->present,
@@ -263,6 +263,11 @@ static bool import_state(Importer *imp, const StateOption *o) {
     for (int i = 0; i < g->states.n; i++)
         if (g->states.data[i].in == in || g->states.data[i].out == out)
             return importer_fault(imp, EXIT_USAGE, "--state %s=%s: one of them is tied already", o->past, o->present);
+    Builder b = {.g = g, .region = g->body};
+    for (int i = 0; i < in->rank; i++) {
+        const Dim *guards[2] = {dim_sub(g->dims, in->shape[i], out->shape[i]), dim_sub(g->dims, out->shape[i], in->shape[i])};
+        g_check(&b, NULL, 2, guards, "SHAPE");
+    }
     vec_push(g->arena, &g->states, ((StateTie){in, out}));
     return true;
 }
