@@ -23,11 +23,11 @@ static const Formula formulas[] = {
     {"Reciprocal", "1.0 / a0"},
     {"Relu", "max(a0, 0)"},
     {"Selu", "select(a0 > 0.0, $gamma * a0, $gamma * ($alpha * expm1(a0)))"},
-    {"Shrink", "select(a0 < -$lambd, a0 + $bias, select(a0 > $lambd, a0 - $bias, cast.$T(0.0)))"},
+    {"Shrink", "select(a0 < -$lambd, a0 + $bias, select(a0 > $lambd, a0 - $bias, 0.0$T))"},
     {"Softplus", "max(a0, 0.0) + log1p(exp(-abs(a0)))"},
     {"Softsign", "a0 / (1.0 + abs(a0))"},
     {"Swish", "a0 * sigmoid(a0 * $alpha)"},
-    {"ThresholdedRelu", "select(a0 > $alpha, a0, cast.$T(0.0))"},
+    {"ThresholdedRelu", "select(a0 > $alpha, a0, 0.0$T)"},
     {"IsNaN", "a0 != a0"},
     {"Xor", "a0 ^ a1"},
     {"And", "a0 & a1"},
@@ -242,6 +242,8 @@ static bool cast_to(ImportNode *n, DType to, bool saturate) {
     if (x->type == DT_str || to == DT_str) return import_unsupported(n, "casts between %s and %s", dtype_name(x->type), dtype_name(to));
     if (to == DT_none || to == DT_c64 || to == DT_c128) return import_unsupported(n, "casts to this type");
     const Expr *a = x_arg(n->arena, 0, x->type);
+    bool wraps = dtype_is_int(to) && dtype_info(to)->bits < 8 && dtype_is_float(x->type); // the oracle's: to a wide integer first
+    if (wraps) a = x_cast(n->arena, DT_i32, a);
     n->out[0] = g_map(&n->b, 1, &x, x->type == to ? a : saturate ? x_casts(n->arena, to, a) : x_cast(n->arena, to, a));
     return true;
 }
@@ -294,8 +296,15 @@ bool import_bit_shift(ImportNode *n) {
     bool left = direction && !strcmp(direction, "LEFT");
     if (!left && (!direction || strcmp(direction, "RIGHT"))) return import_fail(n, "direction must be LEFT or RIGHT, found '%s'", direction ? direction : "");
     if (!import_same_types(n, 0, 1)) return false;
-    n->out[0] = g_map2(&n->b, left ? X_shl : X_shr, n->in[0], n->in[1]);
-    return true;
+    DType t = n->in[0]->type;
+    if (left || !dtype_is_signed(t)) {
+        n->out[0] = g_map2(&n->b, left ? X_shl : X_shr, n->in[0], n->in[1]);
+        return true;
+    }
+    // A signed value shifted by its width or more, or by a negative count, leaves only its sign.
+    int last = dtype_info(t)->bits - 1;
+    n->out[0] = formula_map(n, arena_printf(n->arena, "select((a1 < 0) | (a1 > %d), shr(a0, %d), shr(a0, a1))", last, last), 2, n->in);
+    return n->out[0] != NULL;
 }
 
 bool import_sign(ImportNode *n) {

@@ -143,7 +143,7 @@ bool import_lp_norm(ImportNode *n) {
     Value *terms = p == 1 ? g_map1(&n->b, X_abs, x) : g_map2(&n->b, X_mul, x, x);
     Value *sum = g_reduce(&n->b, "sum", terms, 1, axes, true);
     Value *in[] = {x, p == 1 ? sum : g_map1(&n->b, X_sqrt, sum)};
-    Value *y = formula_map(n, "select(a1 == 0.0, cast.$T(0.0), a0 / a1)", 2, in);
+    Value *y = formula_map(n, "select(a1 == 0.0, 0.0$T, a0 / a1)", 2, in);
     n->out[0] = y ? g_cast(&n->b, n->in[0]->type, y) : NULL;
     return y != NULL;
 }

@@ -22,7 +22,7 @@ static const Activation activations[] = {
     {"sigmoid", "sigmoid(a0)", 0, 0},
     {"affine", "a0 * A + B", 1, 0},
     {"leakyrelu", "select(a0 < 0.0, a0 * A, a0)", 0.01, 0},
-    {"thresholdedrelu", "select(a0 > A, a0, cast.$T(0.0))", 1, 0},
+    {"thresholdedrelu", "select(a0 > A, a0, 0.0$T)", 1, 0},
     {"scaledtanh", "A * tanh(a0 * B)", 1, 1},
     {"hardsigmoid", "max(min(a0 * A + B, 1.0), 0.0)", 0.2, 0.5},
     {"elu", "select(a0 > 0.0, a0, A * expm1(a0))", 1, 0},

@@ -65,7 +65,7 @@ Value *import_mean(ImportNode *n, Value *x, int count, const int64_t *axes, bool
 // log(sum(exp(x - m))) + m, where an infinite m is replaced by 0 so that no NaN arises from inf - inf.
 static Value *log_sum_exp(ImportNode *n, Value *x, int count, const int64_t *axes, bool keep) {
     Value *m = g_reduce(&n->b, "max", x, count, axes, true);
-    m = formula_map(n, "select(abs(a0) == cast.$T(inff32), cast.$T(0.0), a0)", 1, &m);
+    m = formula_map(n, "select(abs(a0) == inf$T, 0.0$T, a0)", 1, &m);
     if (!m) return NULL;
     Value *pair[] = {x, m};
     Value *e = formula_map(n, "exp(a0 - a1)", 2, pair);

@@ -77,7 +77,9 @@ static const Expr *share(Math *m, const Expr *e) {
         now = x_node(m->p->arena, copy);
     }
     if (!moves) return now;
-    now = x_var(m->p->arena, loop_let(m->p, &m->out, "e", now));
+    bool index = now->type.type == DT_idx && now->type.lanes == 1;
+    if (index) now = x_dim(m->p->arena, loop_let_idx(m->p, &m->out, "e", now, NULL, NULL));
+    else now = x_var(m->p->arena, loop_let(m->p, &m->out, "e", now));
     table_entry(&m->uses, e)->let = now;
     m->changed = true;
     return now;
