@@ -21,7 +21,7 @@ bool importer_vfault(Importer *imp, ExitCode code, const char *prefix, const cha
 }
 
 void diag_move(Diag *to, Diag *from) {
-    str_addn(&to->text, from->text.data, from->text.n);
+    if (from->text.n) str_addn(&to->text, from->text.data, from->text.n);
     if (to->errors == 0) to->code = from->code;
     to->errors += from->errors;
     diag_free(from);

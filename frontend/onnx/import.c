@@ -140,8 +140,10 @@ static bool import_operator(ImportNode *n, Scope *s, const Onnx__NodeProto *p) {
     n->row = op_find(domain, n->b.onnx, n->version);
     const Onnx__FunctionProto *f = n->row ? NULL : function_find(n->importer, p);
     if (!n->row && !f) return unknown_operator(n, domain);
-    bool ok = n->row ? attrs_check(n) & check_arity(n, p) : true;
-    if (!ok) return false;
+    if (n->row) {
+        bool attrs = attrs_check(n), arity = check_arity(n, p);
+        if (!attrs || !arity) return false;
+    }
     int cap_in = n->row && n->row->max_in > n->nin ? n->row->max_in : n->nin;
     int cap_out = n->row && n->row->max_out > n->nout ? n->row->max_out : n->nout;
     n->in = ARENA_ARRAY(n->arena, Value *, cap_in + 1);
