@@ -119,11 +119,15 @@ static const char *compiler_version(const Subject *s) {
     return version;
 }
 
+static size_t arena_size(const Subject *s) {
+    return s->exec->info ? exec_arena_bytes(s->exec, s->call.dims) : 0;
+}
+
 static void print_json(const Subject *s, const Subject *other) {
     Str t = {0};
     str_printf(&t, "{\"median_ms\": %.6g, \"min_ms\": %.6g, \"p95_ms\": %.6g, \"p99_ms\": %.6g, \"spread\": %.4g, \"runs\": %d", s->median,
         s->min, s->p95, s->p99, s->spread, s->runs);
-    str_printf(&t, ", \"threads\": %d, \"arena_bytes\": %zu", s->exec->threads, s->exec->arena_size);
+    str_printf(&t, ", \"threads\": %d, \"arena_bytes\": %zu", s->pipeline.passes.threads, arena_size(s));
     if (other) str_printf(&t, ", \"other_median_ms\": %.6g, \"ratio\": %.4g", other->median, other->median / s->median);
     add_json_text(&t, "model", s->path);
     add_json_text(&t, "machine", cpu_name(s->o->arena));
@@ -136,7 +140,7 @@ static void print_json(const Subject *s, const Subject *other) {
 
 static void print_text(const Subject *s) {
     printf("%s (%s): median %.4g ms, min %.4g, p95 %.4g, p99 %.4g, p95/min %.3g, %d runs, arena %zu bytes\n", s->path, s->pipeline.text,
-        s->median, s->min, s->p95, s->p99, s->spread, s->runs, s->exec->arena_size);
+        s->median, s->min, s->p95, s->p99, s->spread, s->runs, arena_size(s));
 }
 
 // The second subject of --compare: another model when the word is a file, else the first one with more options.

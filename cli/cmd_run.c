@@ -56,7 +56,7 @@ static bool write_outputs(const Exec *e, const Tensor *outputs, const char *dir,
 
 static bool run(const Options *o, Exec *e, Diag *d) {
     Tensor *in = ARENA_ARRAY(o->arena, Tensor, e->nin + 1), *out = ARENA_ARRAY(o->arena, Tensor, e->nout + 1);
-    e->seed = (uint64_t)options_int(o, OPT_seed, 0, INT64_MAX, 0, d);
+    exec_set_seed(e, (uint64_t)options_int(o, OPT_seed, 0, INT64_MAX, 0, d));
     if (!spec_inputs(o, e, false, o->arena, in, d) || exec_run(e, in, out, o->arena, d)) return false;
     for (int i = 0; i < e->nout; i++) show(&e->out[i], &out[i]);
     const char *dir = options_text(o, OPT_output, NULL);

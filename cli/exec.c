@@ -6,15 +6,6 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
-
-// n bytes at a multiple of ALIGNMENT; *memory is what mem_realloc frees.
-static void *aligned_memory(void **memory, size_t n) {
-    *memory = mem_realloc(*memory, n + ALIGNMENT);
-    uintptr_t at = (uintptr_t)*memory;
-    return (char *)*memory + (ALIGNMENT - at % ALIGNMENT) % ALIGNMENT;
-}
-
 // ---- ports ----
 static const Dim *port_symbol(void *ctx, const char *name, size_t n) {
     Exec *e = ctx;
@@ -39,7 +30,7 @@ static const Dim *parse_extent(Exec *e, const char *text, Diag *d) {
 static Exec *exec_new(int nin, int nout, int ndims) {
     Exec *e = mem_realloc(NULL, sizeof *e);
     Arena *a = arena_new();
-    *e = (Exec){.arena = a, .table = dim_table_new(), .nin = nin, .nout = nout, .threads = 1};
+    *e = (Exec){.arena = a, .table = dim_table_new(), .nin = nin, .nout = nout};
     e->in = ARENA_ARRAY(a, Port, nin + 1);
     e->out = ARENA_ARRAY(a, Port, nout + 1);
     e->dims = ARENA_ARRAY(a, const Dim *, ndims + 1);
@@ -62,23 +53,33 @@ static bool port_from_info(Exec *e, Port *p, const mlc_tensor_info *t, Diag *d) 
     return true;
 }
 
-Exec *exec_from_info(const mlc_model_info *info, Diag *d) {
-    if (info->abi != MLC_ABI) {
-        diag_error(d, EXIT_MODEL, "the compiled model has interface number %u, this mlc has %u", info->abi, MLC_ABI);
-        return NULL;
-    }
+Exec *exec_from_model(mlc_loaded *model, Diag *d) {
+    const mlc_model_info *info = mlc_loaded_info(model);
     Exec *e = exec_new(info->ninputs, info->noutputs, info->ndims);
+    e->model = model;
     e->info = info;
     for (int i = 0; i < info->ndims; i++) add_dim(e, info->dims[i], info->dim_lo[i], info->dim_hi[i]);
     bool ok = true;
     for (int i = 0; i < e->nin && ok; i++) ok = port_from_info(e, &e->in[i], &info->inputs[i], d);
     for (int i = 0; i < e->nout && ok; i++) ok = port_from_info(e, &e->out[i], &info->outputs[i], d);
-    if (ok && info->state_bytes) e->state_bytes = aligned_memory(&e->state_memory, info->state_bytes);
-    if (ok) {
-        exec_reset(e);
-        return e;
-    }
+    if (ok) return e;
     exec_free(e);
+    return NULL;
+}
+
+Exec *exec_from_info(const mlc_model_info *info, Diag *d) {
+    char error[256];
+    mlc_loaded *model = mlc_load_table(info, error, sizeof error);
+    if (model) return exec_from_model(model, d);
+    diag_error(d, EXIT_INTERNAL, "%s", error);
+    return NULL;
+}
+
+Exec *exec_from_library(const char *path, const char *prefix, Diag *d) {
+    char error[512];
+    mlc_loaded *model = mlc_load(path, prefix, error, sizeof error);
+    if (model) return exec_from_model(model, d);
+    diag_error(d, EXIT_IO, "%s: %s", path, error);
     return NULL;
 }
 
@@ -129,10 +130,9 @@ Exec *exec_from_graph(const Graph *g, Diag *d) {
 
 void exec_free(Exec *e) {
     if (!e) return;
-    mem_realloc(e->state_memory, 0);
-    mem_realloc(e->arena_memory, 0);
+    mlc_unload(e->model);
+    mlc_pool_destroy(e->pool);
     if (e->jit) llvm_jit_free(e->jit);
-    toolchain_unload(e->library);
     dim_table_free(e->table);
     arena_free(e->arena);
     mem_realloc(e, 0);
@@ -140,7 +140,21 @@ void exec_free(Exec *e) {
 
 void exec_reset(Exec *e) {
     e->states_set = false;
-    if (e->info && e->state_bytes) e->info->state_init(e->state_bytes);
+    if (e->model) mlc_loaded_reset(e->model);
+}
+
+void exec_set_threads(Exec *e, int threads) {
+    if (!e->model || threads <= 1 || e->pool) return;
+    e->pool = mlc_pool_create(threads);
+    mlc_loaded_set_pool(e->model, e->pool);
+}
+
+void exec_set_seed(Exec *e, uint64_t seed) {
+    if (e->model) mlc_loaded_set_seed(e->model, seed);
+}
+
+size_t exec_arena_bytes(const Exec *e, const int64_t *dims) {
+    return e->info ? e->info->arena_bytes(dims, e->pool ? e->pool->threads : 1) : 0;
 }
 
 // ---- dimensions ----
@@ -259,75 +273,34 @@ static int64_t shape_size(int rank, const int64_t *shape) {
     return n;
 }
 
-// The outputs struct (abi.h): a pointer an output, then capacity and shape of each dynamic one.
-static void **outputs_struct(const Exec *e, Arena *a) {
-    size_t n = (size_t)e->nout * sizeof(void *);
-    for (int i = 0; i < e->nout; i++)
-        if (e->out[i].dynamic) n += sizeof(size_t) + (size_t)e->out[i].rank * sizeof(int64_t);
-    return arena_alloc(a, n + 1);
-}
-
-static void *dynamic_part(const Exec *e, void **out, int output) {
-    char *p = (char *)(out + e->nout);
-    for (int i = 0; i < output; i++)
-        if (e->out[i].dynamic) p += sizeof(size_t) + (size_t)e->out[i].rank * sizeof(int64_t);
-    return p;
-}
-
-static bool make_arena(Exec *e, const int64_t *dims, Diag *d) {
-    size_t n = e->info->arena_bytes(dims, e->threads);
-    if (n == SIZE_MAX) {
-        diag_error(d, EXIT_LIMIT, "the sizes of this run are outside the model's bounds or overflow");
-        return false;
-    }
-    if (n <= e->arena_size && e->arena_bytes) return true;
-    if (n > MAX_ARENA) {
-        diag_error(d, EXIT_LIMIT, "the model needs an arena of %zu bytes", n);
-        return false;
-    }
-    e->arena_bytes = aligned_memory(&e->arena_memory, n);
-    e->arena_size = n;
-    return true;
-}
-
-static void *env_alloc(void *user, size_t n) {
-    (void)user;
-    return mem_realloc(NULL, n ? n : 1);
-}
-
-static void env_dealloc(void *user, void *p) {
-    (void)user;
-    mem_realloc(p, 0);
-}
-
 static bool fill_call(Exec *e, const Tensor *inputs, Call *c, Arena *arena, Diag *d) {
     c->dims = ARENA_ARRAY(arena, int64_t, e->ndims + 1);
-    if (!exec_bind(e, inputs, c->dims, d) || !make_arena(e, c->dims, d)) return false;
+    if (!exec_bind(e, inputs, c->dims, d)) return false;
+    size_t need = exec_arena_bytes(e, c->dims);
+    if (need > MAX_ARENA) {
+        diag_error(d, EXIT_LIMIT, "the sizes of this run are outside the model's bounds, or need more memory than there is");
+        return false;
+    }
     c->in = ARENA_ARRAY(arena, const void *, e->nin + 1);
     for (int i = 0; i < e->nin; i++) c->in[i] = inputs[i].data;
-    c->out = outputs_struct(e, arena);
-    c->env = (mlc_env){.struct_size = sizeof(mlc_env),
-        .arena = e->arena_bytes,
-        .arena_bytes = e->arena_size,
-        .state = e->state_bytes,
-        .alloc = env_alloc,
-        .dealloc = env_dealloc,
-        .seed = e->seed};
+    c->out = arena_alloc(arena, mlc_outputs_bytes(e->info) + 1);
     return true;
+}
+
+// An output's memory and, where its shape is dynamic, how many elements fit into it.
+static void place_output(const Exec *e, Call *c, int i, void *data, size_t capacity) {
+    ((void **)c->out)[i] = data;
+    if (e->out[i].dynamic) memcpy((char *)c->out + mlc_outputs_dynamic(e->info, i), &capacity, sizeof capacity);
 }
 
 bool exec_prepare(Exec *e, const Tensor *inputs, const Tensor *outputs, Call *c, Arena *arena, Diag *d) {
     if (!fill_call(e, inputs, c, arena, d)) return false;
-    for (int i = 0; i < e->nout; i++) {
-        c->out[i] = outputs[i].data;
-        size_t capacity = (size_t)tensor_count(&outputs[i]);
-        if (e->out[i].dynamic) memcpy(dynamic_part(e, c->out, i), &capacity, sizeof capacity);
-    }
+    for (int i = 0; i < e->nout; i++) place_output(e, c, i, outputs[i].data, (size_t)tensor_count(&outputs[i]));
     return true;
 }
 
 int exec_call(Exec *e, const Call *c) {
-    return e->info->run_env(c->dims, c->in, c->out, &c->env);
+    return mlc_loaded_run(e->model, c->dims, c->in, c->out);
 }
 
 static bool make_output(const Exec *e, Call *c, int i, Tensor *t, int64_t capacity, Arena *arena, Diag *d) {
@@ -341,12 +314,8 @@ static bool make_output(const Exec *e, Call *c, int i, Tensor *t, int64_t capaci
         return false;
     }
     *t = tensor_new(arena, p->type, p->rank, shape);
-    if (p->dynamic) {
-        size_t room = (size_t)capacity;
-        t->data = arena_alloc(arena, room * (size_t)dtype_bytes(p->type) + 1);
-        memcpy(dynamic_part(e, c->out, i), &room, sizeof room);
-    }
-    c->out[i] = t->data;
+    if (p->dynamic) t->data = arena_alloc(arena, (size_t)capacity * (size_t)dtype_bytes(p->type) + 1);
+    place_output(e, c, i, t->data, (size_t)capacity);
     return true;
 }
 
@@ -355,7 +324,7 @@ static bool read_shapes(const Exec *e, const Call *c, Tensor *outputs, int64_t *
     bool fits = true;
     for (int i = 0; i < e->nout; i++) {
         if (!e->out[i].dynamic) continue;
-        const char *part = dynamic_part(e, c->out, i);
+        const char *part = (const char *)c->out + mlc_outputs_dynamic(e->info, i);
         if (outputs[i].rank) memcpy(outputs[i].shape, part + sizeof(size_t), (size_t)outputs[i].rank * sizeof(int64_t));
         int64_t n = shape_size(outputs[i].rank, outputs[i].shape);
         outputs[i].bytes = n < 0 ? 0 : (size_t)n * (size_t)dtype_bytes(outputs[i].type);
@@ -379,7 +348,7 @@ static int run_info(Exec *e, const Tensor *inputs, Tensor *outputs, Arena *arena
     int64_t *capacity = ARENA_ARRAY(arena, int64_t, e->nout + 1);
     for (int i = 0; i < e->nout; i++) capacity[i] = FIRST_CAPACITY;
     if (!fill_call(e, inputs, &c, arena, d)) return -CODE_SHAPE;
-    void *saved = e->state_bytes ? arena_copy(arena, e->state_bytes, e->info->state_bytes) : NULL;
+    void *state = mlc_loaded_state(e->model), *saved = state ? arena_copy(arena, state, e->info->state_bytes) : NULL;
     int status = 0;
     for (int tries = 0; tries < MAX_TRIES; tries++) {
         for (int i = 0; i < e->nout; i++)
@@ -387,7 +356,7 @@ static int run_info(Exec *e, const Tensor *inputs, Tensor *outputs, Arena *arena
         status = exec_call(e, &c);
         bool fits = read_shapes(e, &c, outputs, capacity);
         if ((-status & 255) != CODE_CAPACITY || status == 0 || fits) break;
-        if (saved) memcpy(e->state_bytes, saved, e->info->state_bytes);
+        if (saved) memcpy(state, saved, e->info->state_bytes); // a run that failed leaves it unspecified
     }
     if (status) report_status(e, status, d);
     return status;

@@ -6,7 +6,8 @@
 #define MLC_EXEC_H
 
 #include "pipeline.h"
-#include "../runtime/abi.h"
+#include "../runtime/load.h"
+#include "../runtime/mlc_pool.h"
 
 typedef struct {
     const char *name;  // C name
@@ -26,21 +27,16 @@ struct Exec {
     const Dim **dims; // symbols, in the interface's order
     int64_t *dim_lo, *dim_hi;
     // how it runs: one of
-    const mlc_model_info *info;
+    mlc_loaded *model;
+    const mlc_model_info *info; // the model's
     const Graph *graph;
     int *graph_inputs; // graph: Port i is parameter graph_inputs[i] (the others are states)
     Tensor *states;    // graph: current state tensors, one a StateTie
     bool states_set;
     void (*watch)(void *ctx, const Value *v, const Tensor *t); // graph: sees every value, may be NULL
     void *watch_ctx;
-    // what it owns
     LlvmJit *jit;
-    void *library;
-    void *state_bytes, *state_memory;
-    void *arena_bytes, *arena_memory;
-    size_t arena_size;
-    uint64_t seed;
-    int threads;
+    mlc_pool *pool;
 };
 
 typedef enum { BACKEND_LLVM, BACKEND_C, BACKEND_EVAL } Backend;
@@ -53,14 +49,19 @@ typedef struct {
     bool cache;
 } ToolOptions;
 
-// NULL after diag_error. The info, Program or Graph must outlive the Exec.
+// NULL after diag_error. A table in memory, the Program and the Graph must outlive the Exec; exec_from_model takes the model.
+Exec *exec_from_model(mlc_loaded *model, Diag *d);
 Exec *exec_from_info(const mlc_model_info *info, Diag *d);
+Exec *exec_from_library(const char *path, const char *prefix, Diag *d);
 Exec *exec_from_graph(const Graph *g, Diag *d);
 Exec *exec_llvm(const Program *p, int level, Diag *d);
 Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *d);
 // Runs the pipeline as far as the backend needs, then one of the above.
 Exec *exec_open(Pipeline *p, const char *path, Backend b, const ToolOptions *t, Diag *d);
 void exec_free(Exec *e);
+void exec_set_threads(Exec *e, int threads); // of a compiled model's runs; 1 at first
+void exec_set_seed(Exec *e, uint64_t seed);
+size_t exec_arena_bytes(const Exec *e, const int64_t *dims); // 0 for the evaluator
 
 // Values of the dimensions from the inputs' shapes (types and ranks are checked first); reports contradictions and bounds. dims: e->ndims
 // values.
@@ -69,13 +70,12 @@ bool exec_bind(const Exec *e, const Tensor *inputs, int64_t *dims, Diag *d);
 int exec_run(Exec *e, const Tensor *inputs, Tensor *outputs, Arena *arena, Diag *d);
 void exec_reset(Exec *e); // states to their first values
 
-// The parts of exec_run, for timing: everything is prepared once, then exec_call only calls the model. Compiled models without dynamic
-// outputs, or with capacities that an exec_run before has found.
+// The parts of exec_run, for timing: everything is prepared once, then exec_call only calls the compiled model. `outputs` come from an
+// exec_run before.
 typedef struct {
     int64_t *dims;
     const void **in;
-    void **out; // the outputs struct
-    mlc_env env;
+    void *out; // the outputs struct
 } Call;
 bool exec_prepare(Exec *e, const Tensor *inputs, const Tensor *outputs, Call *call, Arena *arena, Diag *d);
 int exec_call(Exec *e, const Call *call);
@@ -84,9 +84,6 @@ int exec_call(Exec *e, const Call *call);
 bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path, Diag *d);
 // Runs the C compiler with these arguments (NULL-terminated); reports its output on failure.
 bool toolchain_run(const ToolOptions *t, const char *const *args, Diag *d);
-// The info table of the model in a shared library, with the library's handle for toolchain_unload; NULL after diag_error.
-const mlc_model_info *toolchain_load(const char *path, const char *prefix, void **library, Diag *d);
-void toolchain_unload(void *library); // NULL is allowed
 // The words of $CC or --cc. The count.
 int toolchain_words(Arena *a, const ToolOptions *t, const char **words, int max);
 

@@ -5,7 +5,6 @@
 #include "exec.h"
 #include "files.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,34 +50,6 @@ bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path,
     return ok;
 }
 
-const mlc_model_info *toolchain_load(const char *path, const char *prefix, void **library, Diag *d) {
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*library) {
-        diag_error(d, EXIT_IO, "cannot load %s: %s", path, dlerror());
-        return NULL;
-    }
-    Arena *a = arena_new();
-    const mlc_model_info *info = dlsym(*library, arena_printf(a, "%s_info", prefix));
-    arena_free(a);
-    if (!info) diag_error(d, EXIT_INTERNAL, "%s has no table %s_info", path, prefix);
-    return info;
-}
-
-void toolchain_unload(void *library) {
-    if (library) dlclose(library);
-}
-
-static Exec *load(const char *path, Diag *d) {
-    void *library;
-    const mlc_model_info *info = toolchain_load(path, exec_prefix, &library, d);
-    Exec *e = info ? exec_from_info(info, d) : NULL;
-    if (e)
-        e->library = library;
-    else
-        toolchain_unload(library);
-    return e;
-}
-
 // NAME of the cache entry for this text, or NULL when the compiler does not tell its version.
 static const char *cache_key(Arena *a, const ToolOptions *t, const Str *source) {
     const char *words[MAX_WORDS + 2];
@@ -103,7 +74,7 @@ static Exec *compile_and_load(Arena *a, const Str *source, const ToolOptions *t,
     const char *so = arena_printf(a, "%s/build-%ld.so", folder, (long)getpid());
     bool ok = toolchain_shared(source, t, so, d);
     if (ok && kept && rename(so, kept)) kept = NULL;
-    Exec *e = ok ? load(kept ? kept : so, d) : NULL;
+    Exec *e = ok ? exec_from_library(kept ? kept : so, exec_prefix, d) : NULL;
     if (!kept) unlink(so);
     return e;
 }
@@ -119,7 +90,7 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
     ok = ok && !d->errors;
     if (ok && kept && file_exists(kept)) {
         utime(kept, NULL);
-        e = load(kept, d);
+        e = exec_from_library(kept, exec_prefix, d);
     } else if (ok && kept) {
         e = compile_and_load(a, &source, t, folder, kept, d);
         cache_trim(a, folder);
@@ -160,6 +131,6 @@ Exec *exec_open(Pipeline *p, const char *path, Backend b, const ToolOptions *t, 
     if (b == BACKEND_EVAL) return pipeline_import(p, path, d) ? exec_from_graph(p->graph, d) : NULL;
     if (!pipeline_program(p, path, d)) return NULL;
     Exec *e = b == BACKEND_C ? exec_c(p->program, p->text, t, d) : exec_llvm(p->program, p->passes.level > 3 ? 2 : p->passes.level, d);
-    if (e) e->threads = p->passes.threads;
+    if (e) exec_set_threads(e, p->passes.threads);
     return e;
 }

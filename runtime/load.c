@@ -16,6 +16,7 @@ struct mlc_loaded {
     mlc_pool *pool;
     void *arena, *state, **regions;
     size_t arena_bytes;
+    uint64_t seed;
 };
 
 static void *aligned(size_t bytes) {
@@ -32,6 +33,12 @@ const mlc_model_info *mlc_loaded_info(const mlc_loaded *m) {
 }
 void mlc_loaded_set_pool(mlc_loaded *m, mlc_pool *pool) {
     m->pool = pool;
+}
+void *mlc_loaded_state(mlc_loaded *m) {
+    return m->state;
+}
+void mlc_loaded_set_seed(mlc_loaded *m, uint64_t seed) {
+    m->seed = seed;
 }
 void mlc_loaded_reset(mlc_loaded *m) {
     if (m->state) m->info->state_init(m->state);
@@ -136,6 +143,7 @@ int32_t mlc_loaded_run(mlc_loaded *m, const int64_t *dims, const void *const *in
         .state = m->state,
         .pool = m->pool,
         .alloc = allocate,
-        .dealloc = deallocate};
+        .dealloc = deallocate,
+        .seed = m->seed};
     return m->info->run_env(dims, inputs, outputs, &env);
 }

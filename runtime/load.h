@@ -16,7 +16,9 @@ const mlc_model_info *mlc_loaded_info(const mlc_loaded *m);
 
 // Threads of all later runs: borrowed, NULL: the calling thread only.
 void mlc_loaded_set_pool(mlc_loaded *m, mlc_pool *pool);
-void mlc_loaded_reset(mlc_loaded *m); // the state as at first
+void *mlc_loaded_state(mlc_loaded *m);                  // info->state_bytes bytes, NULL when there is none
+void mlc_loaded_set_seed(mlc_loaded *m, uint64_t seed); // of the model's random operators, 0 at first
+void mlc_loaded_reset(mlc_loaded *m);                   // the state as at first
 
 // Bytes of the outputs struct of abi.h, and where the part of dynamic output i lies in it.
 size_t mlc_outputs_bytes(const mlc_model_info *info);

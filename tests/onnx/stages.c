@@ -143,12 +143,9 @@ static void run_library(const Conform *c, Arena *a, const int *which, int n, con
     for (int k = 0; k < n; k++) {
         int i = which[k];
         Diag d = {0};
-        void *library;
         c->state[i].begun[STAGE_C] = true;
         alarm((unsigned)c->timeout);
-        const mlc_model_info *info = toolchain_load(so, arena_printf(a, "t%d", i), &library, &d);
-        run_exec(c, i, info ? exec_from_info(info, &d) : NULL, STAGE_C, &d);
-        toolchain_unload(library);
+        run_exec(c, i, exec_from_library(so, arena_printf(a, "t%d", i), &d), STAGE_C, &d);
         diag_free(&d);
     }
     alarm(0);
