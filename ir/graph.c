@@ -218,12 +218,19 @@ static void note_node(Dead *d, const Node *n) {
         if (bodies[i]) expr_visit(bodies[i], note_expr, d);
 }
 
+static bool symbol_used(const Dead *d, const Dim *sym) {
+    for (int s = 0; s < d->symbols.n; s++)
+        if (sym == d->symbols.data[s]) return true;
+    return false;
+}
+
 static bool defines_used_symbol(const Dead *d, const Node *n) {
     if (gop_info(n->op)->cls != GC_control) return false;
+    for (int i = 0; i < n->dims.n; i++)
+        if (symbol_used(d, n->dims.data[i])) return true;
     for (int i = 0; i < n->nout; i++)
         for (int k = 0; k < n->out[i]->rank; k++)
-            for (int s = 0; s < d->symbols.n; s++)
-                if (n->out[i]->shape[k] == d->symbols.data[s]) return true;
+            if (symbol_used(d, n->out[i]->shape[k])) return true;
     return false;
 }
 

@@ -179,7 +179,8 @@ bool import_logic_legacy(ImportNode *n) { return legacy_broadcast(n) && import_f
 
 // Before opset 7 a slope of rank 1 belongs to the channels, axis 1.
 bool import_prelu(ImportNode *n) {
-    for (int left = n->in[0]->rank - 1 - n->in[1]->rank; n->in[1]->rank == 1 && left > 0; left--) n->in[1] = g_unsqueeze(&n->b, n->in[1], n->in[1]->rank);
+    bool by_channel = n->in[1]->rank == 1;
+    for (int left = n->in[0]->rank - 2; by_channel && left > 0; left--) n->in[1] = g_unsqueeze(&n->b, n->in[1], n->in[1]->rank);
     return import_formula(n);
 }
 

@@ -228,7 +228,8 @@ bool import_conv_integer(ImportNode *n) {
     Window w;
     int64_t group = attr_int(n, "group");
     Value *zero_w = n->nin > 3 ? n->in[3] : NULL;
-    for (int i = n->in[1]->rank - 1; zero_w && zero_w->rank == 1 && i > 0; i--) zero_w = g_unsqueeze(&n->b, zero_w, zero_w->rank);
+    bool by_filter = zero_w && zero_w->rank == 1;
+    for (int i = n->in[1]->rank - 1; by_filter && i > 0; i--) zero_w = g_unsqueeze(&n->b, zero_w, zero_w->rank);
     Value *x = centred(n, n->in[0], n->nin > 2 ? n->in[2] : NULL), *weights = centred(n, n->in[1], zero_w);
     if (!conv_window(n, &w, x, weights) || !check_groups(n, x, weights, group) || !window_pads(n, &w, x, false)) return false;
     n->out[0] = convolve(n, x, weights, &w, group, DT_i32, scalar_int(DT_i32, 0));

@@ -26,7 +26,7 @@ static bool topk_extent(ImportNode *n, const Dim *extent, const Dim **k) {
         return true;
     }
     if (!dtype_is_int(n->in[1]->type)) return import_fail(n, "k has type %s, an integer type is needed", dtype_name(n->in[1]->type));
-    *k = g_size(&n->b, n->in[1], 0, "k", dim_int(n->dims, 0), extent);
+    *k = g_size(&n->b, n->in[1], 0, "topk", dim_int(n->dims, 0), extent);
     return true;
 }
 
@@ -51,7 +51,7 @@ bool import_topk(ImportNode *n) {
 // Positions of the elements that are not zero: i64[rank, COUNT].
 static Value *nonzero(ImportNode *n, Value *x) {
     const Dim *size = value_size(n->b.g, x);
-    const Dim *count = graph_symbol(n->b.g, "count", SYM_DATA, dim_int(n->dims, 0), size);
+    const Dim *count = graph_symbol(n->b.g, "entries", SYM_DATA, dim_int(n->dims, 0), size);
     const Dim *shape[] = {dim_int(n->dims, x->rank ? x->rank : 1), count};
     const DType type = DT_i64;
     const int rank = 2;
@@ -94,7 +94,7 @@ bool import_unique(ImportNode *n) {
     if (!import_numeric(n, 0)) return false;
     if (attr_has(n, "axis") && !import_axis(n, attr_int(n, "axis"), x->rank, &axis)) return false;
     const Dim *extent = axis < 0 ? value_size(n->b.g, x) : x->shape[axis];
-    const Dim *count = graph_symbol(n->b.g, "count", SYM_DATA, dim_int(n->dims, 0), extent), *shape[RANK_MAX];
+    const Dim *count = graph_symbol(n->b.g, "entries", SYM_DATA, dim_int(n->dims, 0), extent), *shape[RANK_MAX];
     for (int i = 0; i < x->rank; i++) shape[i] = i == axis ? count : x->shape[i];
     if (axis < 0) shape[0] = count;
     const DType types[] = {x->type, DT_i64, DT_i64, DT_i64};
@@ -119,7 +119,7 @@ bool import_non_max_suppression(ImportNode *n) {
     Value *most = scalar_input(n, 2, DT_i64, 0), *overlap = scalar_input(n, 3, DT_f32, 0), *least = scalar_input(n, 4, DT_f32, -__builtin_inf());
     Value *in[] = {boxes, scores, most, overlap, least};
     const Dim *size = value_size(n->b.g, scores);
-    const Dim *count = graph_symbol(n->b.g, "count", SYM_DATA, dim_int(n->dims, 0), size), *shape[] = {count, dim_int(n->dims, 3)};
+    const Dim *count = graph_symbol(n->b.g, "entries", SYM_DATA, dim_int(n->dims, 0), size), *shape[] = {count, dim_int(n->dims, 3)};
     const DType type = DT_i64;
     const int rank = 2;
     const DimArray shapes = shape;

@@ -34,6 +34,7 @@ typedef struct { const char *name; int64_t bytes; } MemRegion;
 
 typedef struct {
     Program *p;
+    Diag *diag;
     Arena *arena;
     Life *life;
     int n;
@@ -116,17 +117,19 @@ static const Dim *rounded_bytes(Plan *m, const LoopBuffer *b) {
 }
 
 // Sizes from data are planned at their upper bound.
-typedef struct { DimTable *t; const Dim *d; } Bounded;
+typedef struct { DimTable *t; const Dim *d; bool open; } Bounded;
 static void bound_symbol(void *ctx, const Dim *sym) {
     Bounded *b = ctx;
     const Sym *s = dim_as_symbol(sym);
-    if (s->kind != SYM_DATA || !s->hi) return;
-    b->d = dim_subst(b->t, b->d, &sym, &s->hi, 1);
+    if (s->kind != SYM_DATA) return;
+    if (s->hi) b->d = dim_subst(b->t, b->d, &sym, &s->hi, 1);
+    else b->open = true;
 }
 
-static const Dim *upper_bound(DimTable *t, const Dim *d) {
-    Bounded b = {t, d};
+static const Dim *upper_bound(DimTable *t, const Dim *d, bool *open) {
+    Bounded b = {t, d, false};
     dim_symbols(d, bound_symbol, &b);
+    *open = b.open;
     return b.d;
 }
 
@@ -192,7 +195,11 @@ static void try_in_place(Plan *m, Stmt *call, int now) {
 }
 
 static int new_block(Plan *m, const Life *l) {
-    MemBlock b = {.bytes = upper_bound(m->p->dims, rounded_bytes(m, l->buffer)), .first = l->first, .last = l->last, .size = -1};
+    bool open;
+    MemBlock b = {.bytes = upper_bound(m->p->dims, rounded_bytes(m, l->buffer), &open), .first = l->first, .last = l->last, .size = -1};
+    if (open)
+        diag_error(m->diag, EXIT_UNSUPPORTED, "tensor '%s' has a size without bound that is known only at run time (%s bytes); this is not supported yet",
+            l->buffer->label ? l->buffer->label : l->buffer->var.name, dim_text(m->p->dims, b.bytes));
     int64_t v;
     if (dim_is_int(b.bytes, &v)) b.size = v;
     vec_push(m->arena, &m->blocks, b);
@@ -315,7 +322,7 @@ static bool parse_regions(Plan *m, const char *text, Diag *d) {
 }
 
 bool pass_plan_memory(Program *p, const PassOptions *o, Diag *d) {
-    Plan m = {.p = p, .arena = arena_new()};
+    Plan m = {.p = p, .diag = d, .arena = arena_new()};
     if (!parse_regions(&m, o->regions, d)) {
         arena_free(m.arena);
         return false;

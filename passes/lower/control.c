@@ -19,7 +19,8 @@ static const Expr *main_scalar(Lower *l, Block *main, const Value *v) {
 }
 
 void lower_region(Lower *l, Block *main, Region *r) {
-    for (int i = 0; i < r->nodes.n; i++) lower_node(l, main, r->nodes.data[i]);
+    int before = l->diag->errors; // what cannot be lowered leaves values without buffers
+    for (int i = 0; i < r->nodes.n && l->diag->errors == before; i++) lower_node(l, main, r->nodes.data[i]);
 }
 
 static void store_yield(Lower *l, Block *main, const Value *v, LoopBuffer *to) {
@@ -43,6 +44,7 @@ void lower_if(Lower *l, Block *main, Node *n) {
         Region *r = n->regions.data[b];
         for (int i = 0; i < n->nout; i++) place_yield(l, r, r->yields.data[i], out[i]);
         lower_region(l, blocks[b], r);
+        if (l->diag->errors) return;
         for (int i = 0; i < n->nout; i++) store_yield(l, blocks[b], r->yields.data[i], out[i]);
     }
 }
@@ -127,6 +129,24 @@ static void loop_iteration_end(Lower *l, Block *body, LoopBuild *lb, const Dim *
     }
 }
 
+// The number of iterations as the symbol that the stacked outputs' extent is: known before the loop when only the trip count ends it. The loop then
+// runs to the symbol.
+static const Dim *scan_extent(Lower *l, Block *main, LoopBuild *lb, const Dim *trip) {
+    Node *n = lb->n;
+    Arena *a = l->p->arena;
+    if (!n->scans || !n->dims.n || n->dims.data[0] == trip) return trip;
+    if (!known_true(lb->r->yields.data[0])) {
+        diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): stacked outputs of a loop that its condition ends are not supported yet",
+            n->label ? n->label : "", n->onnx ? n->onnx : "Loop");
+        return trip;
+    }
+    const Expr *zero = x_dim(a, dim_int(l->g->dims, 0));
+    const Expr *count = x_op2(a, X_max, x_dim(a, trip), zero);
+    if (lb->cond) count = x_op3(a, X_select, x_load(a, &lb->cond->var, dim_int(l->g->dims, 0)), count, zero);
+    loop_size(l->p, main, n->dims.data[0], count);
+    return n->dims.data[0];
+}
+
 void lower_loop(Lower *l, Block *main, Node *n) {
     DimTable *t = l->g->dims;
     Arena *a = l->p->arena;
@@ -134,8 +154,7 @@ void lower_loop(Lower *l, Block *main, Node *n) {
     lb.carried = ARENA_ARRAY(a, LoopBuffer *, lb.ncarried + 1);
     const Dim *trip = trip_count(l, main, n->in[0]);
     loop_enter(l, main, &lb);
-    bool counts = n->scans > 0 && n->dims.n > 0 && n->dims.data[0] != trip;
-    Var *count = counts ? loop_var(l->p, main, lower_name(l, "count"), x_dim(a, dim_int(t, 0))) : NULL;
+    trip = scan_extent(l, main, &lb, trip);
     Stmt *f = loop_for(l->p, main, arena_printf(a, "it%d", l->temps++), dim_int(t, 0), trip, LOOP_SEQ);
     l->scalar[lb.r->params.data[0]->id] = f->sym;
     if (lb.cond) {
@@ -143,10 +162,8 @@ void lower_loop(Lower *l, Block *main, Node *n) {
         loop_stmt(l->p, &stop->body, ST_BREAK);
     }
     lower_region(l, &f->body, lb.r);
+    if (l->diag->errors) return;
     loop_iteration_end(l, &f->body, &lb, f->sym);
-    if (!count) return;
-    loop_set(l->p, &f->body, count, x_dim(a, dim_addi(t, f->sym, 1)));
-    loop_size(l->p, main, n->dims.data[0], x_var(a, count));
 }
 
 // ---- check ----

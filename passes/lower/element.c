@@ -243,6 +243,7 @@ static const Expr *dims_element(Place at, const Value *v, const Dim *const *idx)
     Arena *a = l->p->arena;
     const Node *n = v->def;
     int64_t k = 0;
+    if (n->dims.n == 0) return x_int(a, DT_i64, 0); // never read
     if (v->rank == 0 || dim_is_int(idx[0], &k)) return x_cast(a, DT_i64, x_dim(a, n->dims.data[k]));
     const Expr *e = x_cast(a, DT_i64, x_dim(a, n->dims.data[n->dims.n - 1]));
     for (int i = n->dims.n - 2; i >= 0; i--) {

@@ -108,16 +108,22 @@ Program *passes_lower(Graph *g, const PassOptions *o, Diag *d) {
     l.scalar = ARENA_ARRAY(p->arena, const Dim *, g->nvalues + 1);
     p->target = o->target->name;
     p->hash = g->hash;
-    for (int i = 0; i < g->symbols.n; i++)
-        if (dim_as_symbol(g->symbols.data[i])->kind == SYM_MODEL) vec_push(p->arena, &p->symbols, g->symbols.data[i]);
+    for (int i = 0; i < g->symbols.n; i++) {
+        const Sym *sym = dim_as_symbol(g->symbols.data[i]);
+        if (sym->kind == SYM_MODEL) loop_model_dim(p, g->symbols.data[i]);
+        else loop_fresh(p, &p->main, sym->name); // taken: kernels name nothing so
+    }
     for (int i = 0; i < g->onnx_names.n; i++) vec_push(p->arena, &p->node_names, g->onnx_names.data[i]);
     for (int i = 0; i < g->metadata.n; i++) vec_push(p->arena, &p->metadata, g->metadata.data[i]);
+    for (int i = 0; i < g->symbols.n; i++) vec_push(p->arena, &l.names, dim_as_symbol(g->symbols.data[i])->name);
     declare_inputs(&l);
     LoopBuffer **out = declare_outputs(&l);
     declare_states(&l);
     lower_region(&l, &p->main, g->body);
-    store_outputs(&l, out);
-    store_states(&l);
+    if (d->errors == before) {
+        store_outputs(&l, out);
+        store_states(&l);
+    }
     if (d->errors > before) {
         program_free(p);
         return NULL;

@@ -51,7 +51,6 @@ static void bind_topk(Lower *l, Binding *b, const Node *n) {
     bind_dim(b, "K", n->out[0]->shape[n->axis]);
     bind_word(b, "LESS", largest ? ">" : "<");
     bind_word(b, "NAN", largest ? "(v != v) & (other == other)" : "(other != other) & (v == v)");
-    bind_word(b, "BEFORE", largest ? "largest first" : "smallest first");
 }
 
 static void bind_nonzero(Lower *l, Binding *b, const Node *n) {
@@ -194,15 +193,34 @@ static void map_stmt(void *ctx, Stmt *s) {
         if (t->from[i] == s->sym) s->sym = t->to[i];
 }
 
-static void take_kernels(Takeover *t, Program *q, const Node *n) {
+static void map_kernel_stmt(void *ctx, Stmt *s) {
+    Takeover *t = ctx;
+    stmt_exprs(s, map_expr, t);
+    LoopBuffer *now = s->kind == ST_STORE ? buffer_now(t, s->var->owner) : NULL;
+    if (now) s->var = &now->var;
+}
+
+// A copy of kernel k in the program at hand, with names of its own.
+static Kernel *take_kernel(Takeover *t, const Kernel *k, const Node *n) {
     Lower *l = t->l;
+    Kernel *now = loop_kernel(l->p, arena_printf(l->p->arena, "k%d_%s", l->kernels++, k->name), n->label, n->onnx_id);
+    Takeover inner = {.l = l};
+    for (int i = 0; i < k->params.n; i++) {
+        LoopBuffer *p = k->params.data[i];
+        inner.old[inner.nbuffers] = p;
+        inner.now[inner.nbuffers++] = loop_param(l->p, now, p->var.name, p->var.type.type, p->reads, p->writes);
+    }
+    loop_copy(l->p, &now->body, &k->body);
+    loop_subst(l->p, &now->body, t->from, t->to, t->nsubst);
+    loop_walk(&now->body, map_kernel_stmt, &inner);
+    return now;
+}
+
+static void take_kernels(Takeover *t, Program *q, const Node *n) {
     for (int i = 0; i < q->kernels.n; i++) {
-        Kernel *k = q->kernels.data[i];
-        k->name = arena_printf(l->p->arena, "k%d_%s", l->kernels++, k->name);
-        k->label = n->label;
-        k->node = n->onnx_id;
-        loop_subst(l->p, &k->body, t->from, t->to, t->nsubst);
-        vec_push(l->p->arena, &l->p->kernels, k);
+        Kernel *old = q->kernels.data[i], *now = take_kernel(t, old, n);
+        for (int k = 0; k < q->main.n; k++)
+            if (q->main.data[k]->kernel == old) q->main.data[k]->kernel = now;
     }
 }
 
