@@ -166,7 +166,7 @@ static bool try_dim(Eval *e, const Dim *d, int64_t *value) {
     return ok && l.ok;
 }
 
-bool eval_dim(Eval *e, const Node *n, const Dim *d, int64_t *value) {
+bool eval_extent(Eval *e, const Node *n, const Dim *d, int64_t *value) {
     if (try_dim(e, d, value)) return true;
     return eval_fail(e, n, "SHAPE", "the value of dimension %s is not known", dim_text(e->g->dims, d));
 }
@@ -196,7 +196,7 @@ static bool bind_symbols(Eval *e, const Node *n, const Value *v, const int64_t *
 static bool check_shape(Eval *e, const Node *n, const Value *v, const int64_t *shape) {
     int64_t known;
     for (int i = 0; i < v->rank; i++) {
-        if (!eval_dim(e, n, v->shape[i], &known)) return false;
+        if (!eval_extent(e, n, v->shape[i], &known)) return false;
         if (known == shape[i]) continue;
         return eval_fail(e, n, "SHAPE", "axis %d of %s has extent %lld, expected %s = %lld", i, v->label ? v->label : "a value",
             (long long)shape[i], dim_text(e->g->dims, v->shape[i]), (long long)known);
@@ -207,7 +207,7 @@ static bool check_shape(Eval *e, const Node *n, const Value *v, const int64_t *s
 bool eval_output(Eval *e, const Node *n, const Value *v, Strided *out) {
     int64_t shape[GRAPH_MAX_RANK];
     for (int i = 0; i < v->rank; i++)
-        if (!eval_dim(e, n, v->shape[i], &shape[i])) return false;
+        if (!eval_extent(e, n, v->shape[i], &shape[i])) return false;
     return eval_alloc(e, n, v->type, v->rank, shape, out);
 }
 
@@ -363,7 +363,7 @@ static bool eval_check(Eval *e, const Node *n, const Strided *const *in, Strided
     (void)out;
     int64_t v;
     for (int i = 0; i < n->guard.n; i++) {
-        if (!eval_dim(e, n, n->guard.data[i], &v)) return false;
+        if (!eval_extent(e, n, n->guard.data[i], &v)) return false;
         if (v < 0) return eval_fail(e, n, n->code, "check failed: %s >= 0", dim_text(e->g->dims, n->guard.data[i]));
     }
     return n->nin == 0 || scalar_value(in[0]) || eval_fail(e, n, n->code, "check failed");

@@ -28,7 +28,7 @@ bool eval_fail(Eval *e, const Node *n, const char *code, const char *fmt, ...) _
 Arena *eval_scratch(Eval *e);                                          // freed after the node
 bool eval_bind(Eval *e, const Node *n, const Dim *sym, int64_t value); // false when outside of the symbol's bounds
 bool eval_symbol(Eval *e, const Dim *sym, int64_t *value);             // false when unbound
-bool eval_dim(Eval *e, const Node *n, const Dim *d, int64_t *value);
+bool eval_extent(Eval *e, const Node *n, const Dim *d, int64_t *value);
 // out becomes a dense tensor of v's type and shape under the environment, elements not set.
 bool eval_output(Eval *e, const Node *n, const Value *v, Strided *out);
 bool eval_alloc(Eval *e, const Node *n, DType t, int rank, const int64_t *shape, Strided *out);

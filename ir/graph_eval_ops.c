@@ -9,7 +9,7 @@ bool eval_const(Eval *e, const Node *n, const Strided *const *in, Strided *out) 
     int64_t shape[GRAPH_MAX_RANK];
     const Value *v = n->out[0];
     for (int i = 0; i < v->rank; i++)
-        if (!eval_dim(e, n, v->shape[i], &shape[i])) return false;
+        if (!eval_extent(e, n, v->shape[i], &shape[i])) return false;
     strided_set(out, v->type, v->rank, shape, (void *)(uintptr_t)n->data.bytes); // read only, by every operation's contract
     return true;
 }
@@ -18,7 +18,7 @@ bool eval_dims(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     (void)in;
     if (!eval_output(e, n, n->out[0], out)) return false;
     for (int i = 0; i < n->dims.n; i++)
-        if (!eval_dim(e, n, n->dims.data[i], (int64_t *)(void *)out->data + i)) return false;
+        if (!eval_extent(e, n, n->dims.data[i], (int64_t *)(void *)out->data + i)) return false;
     return true;
 }
 
@@ -337,7 +337,7 @@ bool eval_view(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     ViewPlan plan;
     int64_t shape[GRAPH_MAX_RANK];
     for (int i = 0; i < v->rank; i++)
-        if (!eval_dim(e, n, v->shape[i], &shape[i])) return false;
+        if (!eval_extent(e, n, v->shape[i], &shape[i])) return false;
     for (int i = 0; i < v->rank; i++)
         if (shape[i] < 0) return eval_fail(e, n, "SHAPE", "extent %lld of axis %d is negative", (long long)shape[i], i);
     strided_set(out, x->type, v->rank, shape, NULL);
@@ -357,7 +357,7 @@ bool eval_reshape(Eval *e, const Node *n, const Strided *const *in, Strided *out
     const Value *v = n->out[0];
     int64_t shape[GRAPH_MAX_RANK], count = 1;
     for (int i = 0; i < v->rank; i++) {
-        if (!eval_dim(e, n, v->shape[i], &shape[i])) return false;
+        if (!eval_extent(e, n, v->shape[i], &shape[i])) return false;
         if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i], &count))
             return eval_fail(e, n, "SHAPE", "extent %lld of axis %d", (long long)shape[i], i);
     }

@@ -141,7 +141,7 @@ static bool template_topk(Eval *e, const Node *n, const Strided *const *in, Stri
     int64_t keep, len = in[0]->shape[n->axis];
     if (n->nin > 1)
         keep = scalar_i64(in[1]);
-    else if (!eval_dim(e, n, n->out[0]->shape[n->axis], &keep))
+    else if (!eval_extent(e, n, n->out[0]->shape[n->axis], &keep))
         return false;
     if (keep < 0 || keep > len) return eval_fail(e, n, "SHAPE", "k is %lld, the axis has extent %lld", (long long)keep, (long long)len);
     return alloc_sorted(e, n, in[0], keep, out) && sort_lines(e, n, in[0], n->flags.data[0], keep, out);
