@@ -30,12 +30,16 @@
 STRIP_NATIVE(COMPARE)
 COMPARE(bool, uint8_t)
 
+// By a mask, which vectorises where a branch would not.
 #define SELECT(T)                                                                                                                                    \
     STRIP_TARGET static void STRIP_NAME(select_##T)(int n, void *dst, const void *pa, const void *pb, const void *pc) {                              \
         T *d = dst;                                                                                                                                  \
         const uint8_t *a = pa;                                                                                                                       \
         const T *b = pb, *c = pc;                                                                                                                    \
-        STRIP_INDEPENDENT for (int i = 0; i < n; i++) d[i] = a[i] ? b[i] : c[i];                                                                     \
+        STRIP_INDEPENDENT for (int i = 0; i < n; i++) {                                                                                              \
+            T mask = (T)(0 - (T)a[i]);                                                                                                               \
+            d[i] = (T)((b[i] & mask) | (c[i] & (T)~mask));                                                                                           \
+        }                                                                                                                                            \
     }
 SELECT(uint8_t)
 SELECT(uint16_t)
