@@ -71,7 +71,14 @@ Word parse_word(Parser *ps) {
     return w;
 }
 
+// A word, or a quoted text for a dimension whose name is no word.
 bool parse_name(Parser *ps, Word *w) {
+    parse_blanks(ps);
+    if (*ps->s == '"') {
+        w->s = parse_quoted(ps);
+        w->n = w->s ? strlen(w->s) : 0;
+        return !ps->failed;
+    }
     *w = parse_word(ps);
     return w->n > 0 || parse_fail(ps, "expected a name, found '%s'", here(ps));
 }

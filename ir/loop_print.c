@@ -18,6 +18,11 @@ static void print_quoted(Str *s, const char *text) {
     str_add(s, "\"");
 }
 
+// Names of the model's dimensions need not be words ("x:0"): those are quoted, as in the text of Dims.
+static void print_symbol(Str *s, const Dim *sym) {
+    dim_print(s, sym);
+}
+
 static void print_type(Str *s, VType t) {
     str_add(s, dtype_name(t.type));
     if (t.lanes > 1) str_printf(s, "x%d", t.lanes);
@@ -99,7 +104,8 @@ static void print_body(Str *s, const Block *b, int depth) {
 }
 
 static void print_range(Str *s, const Stmt *x) {
-    str_printf(s, "%s in ", dim_as_symbol(x->sym)->name);
+    print_symbol(s, x->sym);
+    str_add(s, " in ");
     dim_print(s, x->lo);
     str_add(s, "..");
     dim_print(s, x->hi);
@@ -146,7 +152,9 @@ static void print_let(Str *s, const Stmt *x) {
         print_type(s, x->var->type);
     } else {
         const Sym *sym = dim_as_symbol(x->sym);
-        str_printf(s, "let %s: idx", sym->name);
+        str_add(s, "let ");
+        print_symbol(s, x->sym);
+        str_add(s, ": idx");
         if (sym->lo && sym->hi) {
             str_add(s, " ");
             dim_print(s, sym->lo);
@@ -241,13 +249,16 @@ static void print_stmt(Str *s, const Stmt *x, int depth) {
         break;
     case ST_CALL: print_call(s, x); break;
     case ST_TEAM:
-        str_printf(s, "team %s of ", dim_as_symbol(x->sym)->name);
+        str_add(s, "team ");
+        print_symbol(s, x->sym);
+        str_add(s, " of ");
         dim_print(s, x->hi);
         print_body(s, &x->body, depth);
         break;
     case ST_BARRIER: str_add(s, "barrier"); break;
     case ST_SIZE:
-        str_printf(s, "size %s", dim_as_symbol(x->sym)->name);
+        str_add(s, "size ");
+        print_symbol(s, x->sym);
         print_value(s, x->value);
         break;
     case ST_ALLOC:
@@ -304,7 +315,8 @@ void kernel_print(Str *s, const Kernel *k) {
 
 static void print_dim(Str *s, const char *word, const Dim *d) {
     const Sym *sym = dim_as_symbol(d);
-    str_printf(s, "%s %s", word, sym->name);
+    str_printf(s, "%s ", word);
+    print_symbol(s, d);
     if (sym->lo || sym->hi) str_add(s, " in ");
     if (sym->lo) dim_print(s, sym->lo);
     if (sym->lo || sym->hi) str_add(s, "..");

@@ -1,4 +1,5 @@
-// schedule_apply: reads a schedule's text and applies its primitives in order. The primitives' rewrites stand in loop_split.c and its neighbours.
+// schedule_apply: reads a schedule's text and applies its primitives in order. The primitives' rewrites stand in loop_split.c and its
+// neighbours.
 #include "loop_schedule.h"
 
 #include <ctype.h>
@@ -41,7 +42,9 @@ static LoopPlace find_in(Block *b, const char *name) {
     return (LoopPlace){0};
 }
 
-LoopPlace schedule_find(Kernel *k, const char *name) { return find_in(&k->body, name); }
+LoopPlace schedule_find(Kernel *k, const char *name) {
+    return find_in(&k->body, name);
+}
 
 bool schedule_loop(Schedule *s, int arg, const char *kinds, LoopPlace *out) {
     *out = schedule_find(s->k, s->args[arg]);
@@ -88,7 +91,8 @@ static bool read_primitive(Schedule *s, const char **p) {
 static bool apply_primitive(Schedule *s) {
     for (size_t i = 0; i < sizeof primitives / sizeof *primitives; i++) {
         if (strcmp(primitives[i].name, s->name)) continue;
-        if (s->nargs < primitives[i].min_args || s->nargs > primitives[i].max_args) return schedule_fail(s, "takes another number of arguments than %d", s->nargs);
+        if (s->nargs < primitives[i].min_args || s->nargs > primitives[i].max_args)
+            return schedule_fail(s, "takes another number of arguments than %d", s->nargs);
         return primitives[i].fn(s);
     }
     return schedule_fail(s, "unknown primitive");

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-static const Dim *extent_of(Schedule *s, const Stmt *f) { return dim_sub(s->p->dims, f->hi, f->lo); }
+static const Dim *extent_of(Schedule *s, const Stmt *f) {
+    return dim_sub(s->p->dims, f->hi, f->lo);
+}
 
 static Stmt *new_loop(Schedule *s, Block *like, const char *name, const Dim *hi, LoopKind kind) {
     Block b = loop_block(like);
@@ -15,14 +17,15 @@ static void put(Schedule *s, LoopPlace at, Stmt *now) {
     at.block->data[at.at] = now;
 }
 
-// split(i, n[, mask|peel]): i = lo + n*i_o + i_i. mask (the default): the body runs where i < hi; peel: the rest after the last whole block is a loop i_t
-// of its own. Where n divides the extent neither is needed.
+// split(i, n[, mask|peel]): i = lo + n*i_o + i_i. mask (the default): the body runs where i < hi; peel: the rest after the last whole block
+// is a loop i_t of its own. Where n divides the extent neither is needed.
 bool schedule_split(Schedule *s) {
     LoopPlace at;
     int64_t n;
     if (!schedule_loop(s, 0, "prs", &at) || !schedule_int(s, 1, 1, &n)) return false;
     bool peel = s->nargs == 3 && !strcmp(s->args[2], "peel");
-    if (s->nargs == 3 && !peel && strcmp(s->args[2], "mask")) return schedule_fail(s, "the third argument is mask or peel, not '%s'", s->args[2]);
+    if (s->nargs == 3 && !peel && strcmp(s->args[2], "mask"))
+        return schedule_fail(s, "the third argument is mask or peel, not '%s'", s->args[2]);
     Stmt *f = at.stmt;
     if (f->step != 1) return schedule_fail(s, "loop '%s' has a step", s->args[0]);
     DimTable *t = s->p->dims;
@@ -59,14 +62,17 @@ bool schedule_split(Schedule *s) {
     return true;
 }
 
-static Stmt *only_inner(const Stmt *f) { return f->body.n == 1 && f->body.data[0]->kind == ST_FOR ? f->body.data[0] : NULL; }
+static Stmt *only_inner(const Stmt *f) {
+    return f->body.n == 1 && f->body.data[0]->kind == ST_FOR ? f->body.data[0] : NULL;
+}
 
 // fuse(i, j): j is all of i's body, both par: one loop i_j over the product.
 bool schedule_fuse(Schedule *s) {
     LoopPlace at;
     if (!schedule_loop(s, 0, "p", &at)) return false;
     Stmt *i = at.stmt, *j = only_inner(i);
-    if (!j || strcmp(dim_as_symbol(j->sym)->name, s->args[1]) || j->loop != LOOP_PAR) return schedule_fail(s, "'%s' is not all of the body of '%s'", s->args[1], s->args[0]);
+    if (!j || strcmp(dim_as_symbol(j->sym)->name, s->args[1]) || j->loop != LOOP_PAR)
+        return schedule_fail(s, "'%s' is not all of the body of '%s'", s->args[1], s->args[0]);
     DimTable *t = s->p->dims;
     const Dim *ei = extent_of(s, i), *ej = extent_of(s, j);
     if (dim_has_symbol(ej, i->sym) || i->step != 1 || j->step != 1) return schedule_fail(s, "the loops do not form a rectangle");
@@ -109,7 +115,8 @@ bool schedule_reorder(Schedule *s) {
     Block body = innermost->body;
     for (int i = 0; i < s->nargs; i++)
         for (int k = 0; k < s->nargs; k++)
-            if (dim_has_symbol(loops[i]->hi, loops[k]->sym) || dim_has_symbol(loops[i]->lo, loops[k]->sym)) return schedule_fail(s, "the loops do not form a rectangle");
+            if (dim_has_symbol(loops[i]->hi, loops[k]->sym) || dim_has_symbol(loops[i]->lo, loops[k]->sym))
+                return schedule_fail(s, "the loops do not form a rectangle");
     for (int i = 0; i < s->nargs; i++) {
         loops[i]->body = loop_block(&body);
         if (i + 1 < s->nargs) vec_push(s->p->arena, &loops[i]->body, loops[i + 1]);
@@ -130,7 +137,8 @@ bool schedule_unroll(Schedule *s) {
 bool schedule_parallel(Schedule *s) {
     LoopPlace at;
     if (!schedule_loop(s, 0, "p", &at)) return false;
-    if (at.block != &s->k->body || s->k->body.n != 1) return schedule_fail(s, "loop '%s' is not the kernel's single outermost statement", s->args[0]);
+    if (at.block != &s->k->body || s->k->body.n != 1)
+        return schedule_fail(s, "loop '%s' is not the kernel's single outermost statement", s->args[0]);
     at.stmt->parallel = true;
     return true;
 }

@@ -1,6 +1,8 @@
 // The rules of a legal Program. Passes, printers and the interpreter rely on all of them; a message names the rule's number.
 //
-//  1 A name is a word, not reserved, and defined once in its function; a kernel does not define a name of the model's or main's symbols.
+//  1 A name is a word (those of dims may be any text), not reserved, and defined once in its function; a kernel does not define a name of
+//  the
+//    model's or main's symbols.
 //  2 A name is used after its definition and inside the block of it. States of a reduce live on behind it; combine sees no name of the
 //  body. 3 Each expression node has the type that expr_check asks for; the value's type is the place's; there is no a0, a1, …. 4 Indices do
 //  not overflow their coefficients and mention no axis; a step is positive; an unrolled loop has a constant number of iterations. 5 A tile
@@ -20,218 +22,7 @@
 // type
 //    and shape of its state.
 // 17 A check has a known code and a node that is not negative.
-#include "loop.h"
-
-#include <ctype.h>
-#include <string.h>
-
-#include "loop_names.h"
-#include "ptr_map.h"
-
-// What the verifier knows of a name; negative for unknown ones.
-typedef enum { NAME_LIVE, NAME_ENDED, NAME_CROSSED } NameState;
-
-typedef struct {
-    const Stmt *s; // FOR, REDUCE or WHILE
-    bool sure;     // every iteration is reached: not empty, no break
-    bool unrolled; // with constant bounds
-} OpenLoop;
-
-typedef struct {
-    const void *what; // a symbol or a variable
-    bool buffer;
-} LiveName;
-
-typedef struct {
-    const Program *p;
-    Diag *d;
-    const Kernel *kernel; // NULL: main
-    Arena *arena;
-    PtrMap state;        // symbol or variable -> NameState
-    PtrMap depth;        // variable -> number of open loops at its definition
-    VEC(LiveName) names; // stack of live definitions
-    VEC(OpenLoop) loops;
-    LoopNames *words; // names of this function
-    const Stmt *at;
-    const Dim *team; // its member, NULL outside
-    int conditional; // number of conditions around the place
-} Verifier;
-
-static void fault(Verifier *v, int rule, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void fault(Verifier *v, int rule, const char *fmt, ...) {
-    Str s = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    str_vprintf(&s, fmt, ap);
-    va_end(ap);
-    if (v->at) {
-        str_add(&s, ": ");
-        stmt_print(&s, v->at);
-    }
-    diag_error(v->d, EXIT_INTERNAL, "%s %s: rule %d: %s", v->kernel ? "kernel" : "program", v->kernel ? v->kernel->name : v->p->name, rule,
-        s.data);
-    str_free(&s);
-}
-
-// ---- names ----
-
-static bool is_word(const char *w) {
-    if (!*w || isdigit((unsigned char)*w)) return false;
-    for (; *w; w++)
-        if (!isalnum((unsigned char)*w) && *w != '_') return false;
-    return true;
-}
-
-static void check_word(Verifier *v, const char *name) {
-    if (!is_word(name) || loop_reserved(name, strlen(name))) fault(v, 1, "'%s' cannot be a name", name);
-    if (names_has(v->words, name)) fault(v, 1, "name '%s' is defined twice", name);
-    names_add(v->arena, v->words, name);
-}
-
-static void define(Verifier *v, const void *what, const char *name, bool buffer) {
-    if (ptr_map_get(&v->state, what) >= 0)
-        fault(v, 1, "'%s' is defined twice", name);
-    else
-        check_word(v, name);
-    ptr_map_put(&v->state, what, NAME_LIVE);
-    ptr_map_put(&v->depth, what, v->loops.n);
-    vec_push(v->arena, &v->names, ((LiveName){what, buffer}));
-}
-
-static void define_symbol(Verifier *v, const Dim *sym) {
-    define(v, sym, dim_as_symbol(sym)->name, false);
-}
-static void define_var(Verifier *v, const Var *var) {
-    define(v, var, var->name, var->kind == VAR_BUFFER);
-}
-
-static void end_names(Verifier *v, int mark, NameState state) {
-    for (int i = mark; i < v->names.n; i++) ptr_map_put(&v->state, v->names.data[i].what, state);
-    v->names.n = mark;
-}
-
-static void use(Verifier *v, const void *what, const char *name) {
-    int state = ptr_map_get(&v->state, what);
-    if (state == NAME_LIVE) return;
-    if (state == NAME_CROSSED)
-        fault(v, 8, "'%s' is used across a barrier", name);
-    else
-        fault(v, 2, "'%s' is %s", name, state < 0 ? "not defined" : "used outside of its block");
-}
-
-// ---- indices ----
-
-static void use_symbol(void *ctx, const Dim *sym) {
-    Verifier *v = ctx;
-    const Sym *s = dim_as_symbol(sym);
-    if (s->kind == SYM_AXIS)
-        fault(v, 4, "index mentions the axis '%s'", s->name);
-    else
-        use(v, sym, s->name);
-}
-
-static void check_dim(Verifier *v, const Dim *d) {
-    if (dim_is_poison(d))
-        fault(v, 4, "an index overflows");
-    else
-        dim_symbols(d, use_symbol, v);
-}
-
-static void visit_dim(void *ctx, const Dim **d) {
-    check_dim(ctx, *d);
-}
-
-// d at the iteration that makes it largest (or smallest), over the loops whose iterations are all reached; unknown signs stay symbolic.
-static const Dim *extreme(Verifier *v, const Dim *d, bool largest) {
-    DimTable *t = v->p->dims;
-    for (int i = v->loops.n - 1; i >= 0; i--) {
-        const OpenLoop *l = &v->loops.data[i];
-        const Dim *coeff, *rest;
-        int64_t k;
-        if (!l->sure || !l->s->sym || !dim_has_symbol(d, l->s->sym)) continue;
-        if (!dim_linear(t, d, l->s->sym, &coeff, &rest) || !dim_is_int(coeff, &k)) continue;
-        const Dim *end = (k > 0) == largest ? loop_last(t, l->s->lo, l->s->hi, l->s->step) : l->s->lo;
-        d = dim_add(t, dim_mul(t, coeff, end), rest);
-    }
-    return d;
-}
-
-static bool in_empty_loop(Verifier *v) {
-    for (int i = 0; i < v->loops.n; i++)
-        if (v->loops.data[i].s->sym && dim_le(v->p->dims, v->loops.data[i].s->hi, v->loops.data[i].s->lo) == YES) return true;
-    return false;
-}
-
-static void check_range(Verifier *v, const char *name, const Dim *low, const Dim *high, const Dim *size) {
-    DimTable *t = v->p->dims;
-    if (v->conditional || in_empty_loop(v)) return;
-    if (dim_lt(t, extreme(v, low, false), dim_int(t, 0)) == YES) fault(v, 11, "%s[%s] lies before the buffer", name, dim_text(t, low));
-    if (dim_le(t, size, extreme(v, high, true)) == YES)
-        fault(v, 11, "%s[%s] lies behind the buffer's %s elements", name, dim_text(t, high), dim_text(t, size));
-}
-
-// An access of all lanes, `stride` elements apart. What stands under a condition may be dead and is not judged.
-static void check_bounds(Verifier *v, const Var *buf, const Dim *index, int lanes, int64_t stride, DType as) {
-    DimTable *t = v->p->dims;
-    const LoopBuffer *b = buf->owner;
-    const Dim *size = b->rank < 0 ? NULL : dim_product(t, b->shape, b->rank);
-    if (!size || dim_is_poison(index)) return;
-    int element = dtype_bytes(buf->type.type), bytes = dtype_bytes(as);
-    int64_t last = (lanes - 1) * stride;
-    if (as != buf->type.type) last = ((int64_t)lanes * bytes + element - 1) / element - 1;
-    check_range(v, buf->name, dim_addi(t, index, last < 0 ? last : 0), dim_addi(t, index, last > 0 ? last : 0), size);
-}
-
-static void check_tile_index(Verifier *v, const Var *tile, const Dim *const *idx) {
-    DimTable *t = v->p->dims;
-    for (int i = 0; i < tile->ntile; i++) {
-        const Dim *d = idx[i];
-        if (!d) {
-            fault(v, 5, "%s: has %d indices", tile->name, tile->ntile);
-            return;
-        }
-        for (int k = 0; k < v->loops.n; k++)
-            if (v->loops.data[k].unrolled) {
-                const Dim *sym = v->loops.data[k].s->sym, *zero = dim_int(t, 0);
-                d = dim_subst(t, d, &sym, &zero, 1);
-            }
-        int64_t lo, hi;
-        dim_interval(idx[i], &lo, &hi);
-        if (!dim_is_int(d, NULL))
-            fault(v, 5, "%s: index %s is not made of constants and unrolled symbols", tile->name, dim_text(t, idx[i]));
-        else if ((lo < 0 || hi >= tile->tile[i]) && !in_empty_loop(v))
-            fault(v, 5, "%s: index %s lies outside of its extent %d", tile->name, dim_text(t, idx[i]), tile->tile[i]);
-    }
-}
-
-// ---- expressions ----
-
-static void check_node(void *ctx, const Expr *e) {
-    Verifier *v = ctx;
-    const char *wrong = e->op == X_arg ? "there are no inputs a0, a1, … here" : expr_check(v->arena, e);
-    if (wrong) {
-        fault(v, 3, "%s", wrong);
-        return;
-    }
-    if (e->dim) check_dim(v, e->dim);
-    if (e->var) use(v, e->var, e->var->name);
-    for (int i = 0; i < 3; i++)
-        if (e->idx[i]) check_dim(v, e->idx[i]);
-    if (e->op == X_var && e->var->kind == VAR_TILE) check_tile_index(v, e->var, e->idx);
-    if (e->op != X_load) return;
-    const LoopBuffer *b = e->var->owner;
-    if (b->kind == BUF_PARAM && !b->reads) fault(v, 10, "%s is read but not an input of the kernel", e->var->name);
-    if (!e->a[0] && !e->a[1]) check_bounds(v, e->var, e->dim, e->type.lanes, e->k, e->type.type);
-}
-
-static void visit_expr(void *ctx, const Expr **e) {
-    expr_visit(*e, check_node, ctx);
-}
-
-static void want(Verifier *v, const char *what, VType expected, VType found) {
-    if (!vtype_same(expected, found))
-        fault(v, 3, "%s must be %sx%d, found %sx%d", what, dtype_name(expected.type), expected.lanes, dtype_name(found.type), found.lanes);
-}
+#include "loop_verify.h"
 
 // ---- statements ----
 
@@ -268,14 +59,14 @@ static bool only_statement(const Block *b, const Stmt **out) {
 }
 
 static void check_loop_head(Verifier *v, const Stmt *s) {
-    if (s->step < 1) fault(v, 4, "step must be positive, found %lld", (long long)s->step);
+    if (s->step < 1) verify_fault(v, 4, "step must be positive, found %lld", (long long)s->step);
     if (s->unroll && !dim_is_int(dim_sub(v->p->dims, s->hi, s->lo), NULL))
-        fault(v, 4, "an unrolled loop has a constant number of iterations");
+        verify_fault(v, 4, "an unrolled loop has a constant number of iterations");
     if (!s->parallel) return;
-    if (!v->kernel) fault(v, 13, "a parallel loop stands in main");
+    if (!v->kernel) verify_fault(v, 13, "a parallel loop stands in main");
     const Stmt *only = NULL;
     bool alone = v->kernel && only_statement(&v->kernel->body, &only) && only == s;
-    if (s->loop != LOOP_PAR || !alone) fault(v, 9, "a parallel loop is a par loop and the only statement of its kernel");
+    if (s->loop != LOOP_PAR || !alone) verify_fault(v, 9, "a parallel loop is a par loop and the only statement of its kernel");
 }
 
 static void open_loop(Verifier *v, const Stmt *s) {
@@ -296,26 +87,26 @@ static void check_for(Verifier *v, const Stmt *s) {
     check_loop_head(v, s);
     open_loop(v, s);
     int mark = v->names.n;
-    define_symbol(v, s->sym);
+    verify_define_symbol(v, s->sym);
     check_inner(v, &s->body);
-    end_names(v, mark, NAME_ENDED);
+    verify_end_names(v, mark, NAME_ENDED);
     v->loops.n--;
 }
 
 static void check_reduce(Verifier *v, const Stmt *s) {
     check_loop_head(v, s);
     for (int i = 0; i < s->nstates; i++) {
-        want(v, s->states[i]->name, s->states[i]->type, s->inits[i]->type);
-        define_var(v, s->states[i]);
+        verify_type(v, s->states[i]->name, s->states[i]->type, s->inits[i]->type);
+        verify_define_var(v, s->states[i]);
     }
     open_loop(v, s);
     int mark = v->names.n;
-    define_symbol(v, s->sym);
+    verify_define_symbol(v, s->sym);
     check_block(v, &s->body);
-    end_names(v, mark, NAME_ENDED);
-    for (int i = 0; i < s->nstates && s->orelse.n; i++) define_var(v, s->others[i]);
+    verify_end_names(v, mark, NAME_ENDED);
+    for (int i = 0; i < s->nstates && s->orelse.n; i++) verify_define_var(v, s->others[i]);
     check_block(v, &s->orelse);
-    end_names(v, mark, NAME_ENDED);
+    verify_end_names(v, mark, NAME_ENDED);
     v->loops.n--;
 }
 
@@ -326,13 +117,13 @@ static void check_conditional(Verifier *v, const Block *b) {
 }
 
 static void check_if(Verifier *v, const Stmt *s) {
-    want(v, "condition", vtype(DT_bool, 1), s->value->type);
+    verify_type(v, "condition", vtype(DT_bool, 1), s->value->type);
     check_conditional(v, &s->body);
     check_conditional(v, &s->orelse);
 }
 
 static void check_while(Verifier *v, const Stmt *s) {
-    want(v, "condition", vtype(DT_bool, 1), s->value->type);
+    verify_type(v, "condition", vtype(DT_bool, 1), s->value->type);
     open_loop(v, s);
     check_conditional(v, &s->body);
     v->loops.n--;
@@ -340,19 +131,19 @@ static void check_while(Verifier *v, const Stmt *s) {
 
 static void check_let(Verifier *v, const Stmt *s) {
     if (s->sym) {
-        want(v, "value", vtype(DT_idx, 1), s->value->type);
-        define_symbol(v, s->sym);
+        verify_type(v, "value", vtype(DT_idx, 1), s->value->type);
+        verify_define_symbol(v, s->sym);
         return;
     }
-    if (vtype_same(s->var->type, vtype(DT_idx, 1))) fault(v, 3, "'%s' must be a symbol: it is an idx scalar", s->var->name);
-    want(v, "value", s->var->type, s->value->type);
-    define_var(v, s->var);
+    if (vtype_same(s->var->type, vtype(DT_idx, 1))) verify_fault(v, 3, "'%s' must be a symbol: it is an idx scalar", s->var->name);
+    verify_type(v, "value", s->var->type, s->value->type);
+    verify_define_var(v, s->var);
 }
 
 static void check_var(Verifier *v, const Stmt *s) {
-    if (s->kind == ST_TILE && !v->kernel) fault(v, 13, "a tile stands in main");
-    want(v, "value", s->var->type, s->value->type);
-    define_var(v, s->var);
+    if (s->kind == ST_TILE && !v->kernel) verify_fault(v, 13, "a tile stands in main");
+    verify_type(v, "value", s->var->type, s->value->type);
+    verify_define_var(v, s->var);
 }
 
 // The loops between a variable's definition and the place may let it be set.
@@ -361,7 +152,7 @@ static void check_set_through(Verifier *v, const Var *var) {
     for (int i = v->loops.n - 1; i >= depth && depth >= 0; i--) {
         const Stmt *l = v->loops.data[i].s;
         if (l->kind == ST_FOR && l->loop == LOOP_PAR) {
-            fault(v, 12, "a par loop sets '%s' of outside", var->name);
+            verify_fault(v, 12, "a par loop sets '%s' of outside", var->name);
             return;
         }
         if (l->kind != ST_REDUCE) continue;
@@ -369,113 +160,121 @@ static void check_set_through(Verifier *v, const Var *var) {
         for (int k = 0; k <= i; k++)
             for (int j = 0; j < v->loops.data[k].s->nstates; j++) own |= v->loops.data[k].s->states[j] == var;
         if (own) continue;
-        fault(v, 12, "a reduce sets '%s', which is not its state", var->name);
+        verify_fault(v, 12, "a reduce sets '%s', which is not its state", var->name);
         return;
     }
 }
 
 static void check_set(Verifier *v, const Stmt *s) {
     if (s->var->kind != VAR_MUT && s->var->kind != VAR_TILE) {
-        fault(v, 6, "'%s' cannot be set", s->var->name);
+        verify_fault(v, 6, "'%s' cannot be set", s->var->name);
         return;
     }
-    use(v, s->var, s->var->name);
-    want(v, "value", s->var->type, s->value->type);
-    if (s->var->kind == VAR_TILE) check_tile_index(v, s->var, s->idx);
+    verify_use(v, s->var, s->var->name);
+    verify_type(v, "value", s->var->type, s->value->type);
+    if (s->var->kind == VAR_TILE) verify_tile_index(v, s->var, s->idx);
     check_set_through(v, s->var);
 }
 
 static void check_store(Verifier *v, const Stmt *s) {
     const LoopBuffer *b = s->var->owner;
     int lanes = s->value->type.lanes;
-    use(v, s->var, s->var->name);
+    verify_use(v, s->var, s->var->name);
     bool writable = b->kind == BUF_PARAM ? b->writes : b->kind != BUF_INPUT && b->kind != BUF_CONST;
-    if (!writable) fault(v, 10, "%s is written but not an output", s->var->name);
-    if (s->mask) want(v, "mask", vtype(DT_bool, lanes), s->mask->type);
+    if (!writable) verify_fault(v, 10, "%s is written but not an output", s->var->name);
+    if (s->mask) verify_type(v, "mask", vtype(DT_bool, lanes), s->mask->type);
     if (s->offsets && (s->offsets->type.lanes != lanes || (s->offsets->type.type != DT_idx && s->offsets->type.type != DT_i32)))
-        fault(v, 3, "offsets must be idx or i32 with %d lanes", lanes);
+        verify_fault(v, 3, "offsets must be idx or i32 with %d lanes", lanes);
     if (s->value->type.type != s->var->type.type && (s->offsets || (lanes > 1 && s->stride != 1)))
-        fault(v, 3, "'%s' can be written as %s only contiguously", s->var->name, dtype_name(s->value->type.type));
-    if (!s->offsets && !s->mask) check_bounds(v, s->var, s->dim, lanes, s->stride, s->value->type.type);
+        verify_fault(v, 3, "'%s' can be written as %s only contiguously", s->var->name, dtype_name(s->value->type.type));
+    if (!s->offsets && !s->mask) verify_bounds(v, s->var, s->dim, lanes, s->stride, s->value->type.type);
 }
 
 static void check_break(Verifier *v, const Stmt *s) {
     (void)s;
     const OpenLoop *l = v->loops.n ? &v->loops.data[v->loops.n - 1] : NULL;
     bool ok = l && (l->s->kind == ST_WHILE || (l->s->kind == ST_FOR && l->s->loop == LOOP_SEQ));
-    if (!ok) fault(v, 7, "a break stands in a seq for or a while");
+    if (!ok) verify_fault(v, 7, "a break stands in a seq for or a while");
 }
 
 static void use_free_symbol(void *ctx, const Dim *sym) {
-    use_symbol(ctx, sym);
+    verify_use_symbol(ctx, sym);
 }
 
 static void check_argument(Verifier *v, const Stmt *s, int i) {
     DimTable *t = v->p->dims;
     const LoopBuffer *param = s->kernel->params.data[i], *arg = s->args[i];
     if (arg->var.type.type != param->var.type.type)
-        fault(v, 14, "'%s' must be %s, found %s", param->var.name, dtype_name(param->var.type.type), dtype_name(arg->var.type.type));
-    if (param->writes && (arg->kind == BUF_INPUT || arg->kind == BUF_CONST)) fault(v, 10, "%s is written but not an output", arg->var.name);
+        verify_fault(v, 14, "'%s' must be %s, found %s", param->var.name, dtype_name(param->var.type.type), dtype_name(arg->var.type.type));
+    if (param->writes && (arg->kind == BUF_INPUT || arg->kind == BUF_CONST))
+        verify_fault(v, 10, "%s is written but not an output", arg->var.name);
     const Dim *size = dim_product(t, arg->shape, arg->rank);
     dim_symbols(size, use_free_symbol, v);
     if (param->rank >= 0 && dim_lt(t, size, dim_product(t, param->shape, param->rank)) == YES)
-        fault(v, 14, "'%s' has %s elements, its parameter needs more", arg->var.name, dim_text(t, size));
+        verify_fault(v, 14, "'%s' has %s elements, its parameter needs more", arg->var.name, dim_text(t, size));
     for (int k = 0; k < s->nargs && param->writes && param->alias == ALIAS_DISJOINT; k++)
-        if (k != i && s->args[k] == arg) fault(v, 14, "'%s' is disjoint but passed twice", param->var.name);
+        if (k != i && s->args[k] == arg) verify_fault(v, 14, "'%s' is disjoint but passed twice", param->var.name);
 }
 
 static void check_call(Verifier *v, const Stmt *s) {
-    if (v->kernel) fault(v, 13, "a kernel calls");
+    if (v->kernel) verify_fault(v, 13, "a kernel calls");
     if (s->nargs != s->kernel->params.n) {
-        fault(v, 14, "'%s' takes %d buffers, found %d", s->kernel->name, s->kernel->params.n, s->nargs);
+        verify_fault(v, 14, "'%s' takes %d buffers, found %d", s->kernel->name, s->kernel->params.n, s->nargs);
         return;
     }
     for (int i = 0; i < s->nargs; i++) check_argument(v, s, i);
     kernel_free_symbols(s->kernel, use_free_symbol, v);
     const Stmt *only = NULL;
     if (s->parallel && (!only_statement(&s->kernel->body, &only) || !only->parallel))
-        fault(v, 9, "'%s' has no parallel loop", s->kernel->name);
+        verify_fault(v, 9, "'%s' has no parallel loop", s->kernel->name);
 }
 
 static void check_team(Verifier *v, const Stmt *s) {
     const Stmt *only = NULL;
-    if (!v->kernel) fault(v, 13, "a team stands in main");
-    if (v->kernel && (!only_statement(&v->kernel->body, &only) || only != s)) fault(v, 8, "a team is the only statement of its kernel");
+    if (!v->kernel) verify_fault(v, 13, "a team stands in main");
+    if (v->kernel && (!only_statement(&v->kernel->body, &only) || only != s))
+        verify_fault(v, 8, "a team is the only statement of its kernel");
     int mark = v->names.n;
-    define_symbol(v, s->sym);
+    verify_define_symbol(v, s->sym);
     v->team = s->sym;
     check_barrier_block(v, &s->body);
     v->team = NULL;
-    end_names(v, mark, NAME_ENDED);
+    verify_end_names(v, mark, NAME_ENDED);
 }
 
 static void check_check(Verifier *v, const Stmt *s) {
-    want(v, "condition", vtype(DT_bool, 1), s->value->type);
-    if (!status_name(s->code) || s->node < 0) fault(v, 17, "status %d of node %d", s->code, s->node);
+    verify_type(v, "condition", vtype(DT_bool, 1), s->value->type);
+    if (!status_name(s->code) || s->node < 0) verify_fault(v, 17, "status %d of node %d", s->code, s->node);
 }
 
 static void check_size(Verifier *v, const Stmt *s) {
-    if (v->kernel) fault(v, 13, "a size stands in a kernel");
-    want(v, "value", vtype(DT_idx, 1), s->value->type);
-    if (dim_as_symbol(s->sym)->kind != SYM_DATA) fault(v, 15, "'%s' is no data dim", dim_as_symbol(s->sym)->name);
-    define_symbol(v, s->sym);
+    if (v->kernel) verify_fault(v, 13, "a size stands in a kernel");
+    verify_type(v, "value", vtype(DT_idx, 1), s->value->type);
+    if (dim_as_symbol(s->sym)->kind != SYM_DATA) verify_fault(v, 15, "'%s' is no data dim", dim_as_symbol(s->sym)->name);
+    if (ptr_map_get(&v->state, s->sym) >= 0)
+        verify_fault(v, 15, "'%s' is defined twice", dim_as_symbol(s->sym)->name);
+    else if (names_has(v->words, dim_as_symbol(s->sym)->name))
+        verify_fault(v, 1, "name '%s' is defined twice", dim_as_symbol(s->sym)->name);
+    ptr_map_put(&v->state, s->sym, NAME_LIVE);
+    names_add(v->arena, v->words, dim_as_symbol(s->sym)->name);
+    vec_push(v->arena, &v->names, ((LiveName){s->sym, false}));
 }
 
 static void check_local(Verifier *v, const Stmt *s) {
-    if (!v->kernel) fault(v, 13, "a local stands in main");
+    if (!v->kernel) verify_fault(v, 13, "a local stands in main");
     const LoopBuffer *b = s->var->owner;
-    if (b->rank != 1 || !dim_is_int(b->shape[0], NULL)) fault(v, 4, "a local has one constant extent");
-    define_var(v, s->var);
+    if (b->rank != 1 || !dim_is_int(b->shape[0], NULL)) verify_fault(v, 4, "a local has one constant extent");
+    verify_define_var(v, s->var);
 }
 
 static void check_memory(Verifier *v, const Stmt *s) {
-    if (v->kernel) fault(v, 13, "a kernel allocates");
-    if (!s->args[0]->unbounded || s->args[0]->kind != BUF_TEMP) fault(v, 13, "'%s' is no unbounded temp", s->args[0]->var.name);
+    if (v->kernel) verify_fault(v, 13, "a kernel allocates");
+    if (!s->args[0]->unbounded || s->args[0]->kind != BUF_TEMP) verify_fault(v, 13, "'%s' is no unbounded temp", s->args[0]->var.name);
 }
 
 static void check_barrier(Verifier *v, const Stmt *s) {
     (void)s;
-    fault(v, v->kernel ? 8 : 13, "a barrier stands in a team's block or a seq loop of it");
+    verify_fault(v, v->kernel ? 8 : 13, "a barrier stands in a team's block or a seq loop of it");
 }
 
 static void check_comment(Verifier *v, const Stmt *s) {
@@ -505,8 +304,8 @@ static void check_stmt(Verifier *v, const Stmt *s) {
         [ST_COMMENT] = check_comment};
     v->at = s;
     Stmt copy = *s;
-    stmt_dims(&copy, visit_dim, v);
-    stmt_exprs(&copy, visit_expr, v);
+    stmt_dims(&copy, verify_visit_dim, v);
+    stmt_exprs(&copy, verify_visit_expr, v);
     check[s->kind](v, s);
     v->at = NULL;
 }
@@ -514,7 +313,7 @@ static void check_stmt(Verifier *v, const Stmt *s) {
 static void check_block(Verifier *v, const Block *b) {
     int mark = v->names.n;
     for (int i = 0; i < b->n; i++) check_stmt(v, b->data[i]);
-    end_names(v, mark, NAME_ENDED);
+    verify_end_names(v, mark, NAME_ENDED);
 }
 
 // ---- teams ----
@@ -522,7 +321,7 @@ static void check_block(Verifier *v, const Block *b) {
 // The bounds of a loop with barriers: names of the team's blocks are out of reach by then, so only the member itself differs.
 static void check_uniform(Verifier *v, const Stmt *s) {
     if (dim_has_symbol(s->lo, v->team) || dim_has_symbol(s->hi, v->team))
-        fault(v, 8, "the bounds of a loop with barriers are the same for all members");
+        verify_fault(v, 8, "the bounds of a loop with barriers are the same for all members");
 }
 
 // A barrier ends the names from mark on, except local buffers.
@@ -543,7 +342,7 @@ static void check_barrier_stmt(Verifier *v, const Stmt *s, int mark) {
     if (s->kind == ST_BARRIER) return;
     v->at = s;
     if (split && (s->kind != ST_FOR || s->loop != LOOP_SEQ)) {
-        fault(v, 8, "a barrier stands in a team's block or a seq loop of it");
+        verify_fault(v, 8, "a barrier stands in a team's block or a seq loop of it");
         return;
     }
     if (split) check_uniform(v, s);
@@ -554,7 +353,7 @@ static void check_barrier_stmt(Verifier *v, const Stmt *s, int mark) {
 static void check_barrier_block(Verifier *v, const Block *b) {
     int mark = v->names.n;
     for (int i = 0; i < b->n; i++) check_barrier_stmt(v, b->data[i], mark);
-    end_names(v, mark, NAME_ENDED);
+    verify_end_names(v, mark, NAME_ENDED);
 }
 
 // ---- functions and the header ----
@@ -575,9 +374,9 @@ static void check_kernel(const Program *p, const Kernel *k, Diag *d) {
     for (int i = 0; i < p->symbols.n; i++) live_symbol(&v, p->symbols.data[i]);
     Block body = p->main;
     loop_walk(&body, live_main_symbol, &v);
-    for (int i = 0; i < k->params.n; i++) define_var(&v, &k->params.data[i]->var);
+    for (int i = 0; i < k->params.n; i++) verify_define_var(&v, &k->params.data[i]->var);
     for (int i = 0; i < k->params.n; i++)
-        for (int a = 0; a < k->params.data[i]->rank; a++) check_dim(&v, k->params.data[i]->shape[a]);
+        for (int a = 0; a < k->params.data[i]->rank; a++) verify_dim(&v, k->params.data[i]->shape[a]);
     check_block(&v, &k->body);
     arena_free(v.arena);
 }
@@ -585,7 +384,7 @@ static void check_kernel(const Program *p, const Kernel *k, Diag *d) {
 static void check_buffer_symbol(void *ctx, const Dim *sym) {
     Verifier *v = ctx;
     const Sym *s = dim_as_symbol(sym);
-    if (s->kind != SYM_DATA && ptr_map_get(&v->state, sym) < 0) fault(v, 16, "a shape mentions '%s', which is no dim", s->name);
+    if (s->kind != SYM_DATA && ptr_map_get(&v->state, sym) < 0) verify_fault(v, 16, "a shape mentions '%s', which is no dim", s->name);
 }
 
 static bool same_shape(const LoopBuffer *a, const LoopBuffer *b) {
@@ -598,18 +397,18 @@ static void check_buffer(Verifier *v, const LoopBuffer *b) {
     const Program *p = v->p;
     int64_t n;
     for (int i = 0; i < b->rank; i++) {
-        if (dim_is_poison(b->shape[i])) fault(v, 4, "%s: an extent overflows", b->var.name);
+        if (dim_is_poison(b->shape[i])) verify_fault(v, 4, "%s: an extent overflows", b->var.name);
         dim_symbols(b->shape[i], check_buffer_symbol, v);
     }
-    if (b->rank < 0) fault(v, 16, "%s: has no shape", b->var.name);
+    if (b->rank < 0) verify_fault(v, 16, "%s: has no shape", b->var.name);
     if ((b->kind == BUF_CONST || b->bytes) && b->rank >= 0) {
         bool known = dim_is_int(dim_product(p->dims, b->shape, b->rank), &n);
         if (!known || n < 0 || (uint64_t)n * (uint64_t)dtype_bytes(b->var.type.type) != b->nbytes)
-            fault(v, 16, "%s: its shape does not say %zu bytes", b->var.name, b->nbytes);
+            verify_fault(v, 16, "%s: its shape does not say %zu bytes", b->var.name, b->nbytes);
     }
     if (b->tie < 0) return;
     bool ok = b->kind == BUF_OUTPUT && b->tie < p->buffers.n && p->buffers.data[b->tie]->kind == BUF_STATE;
-    if (!ok || !same_shape(b, p->buffers.data[b->tie])) fault(v, 16, "%s: is tied to no state of its type and shape", b->var.name);
+    if (!ok || !same_shape(b, p->buffers.data[b->tie])) verify_fault(v, 16, "%s: is tied to no state of its type and shape", b->var.name);
 }
 
 static void check_main(const Program *p, Diag *d) {
@@ -618,12 +417,12 @@ static void check_main(const Program *p, Diag *d) {
     v.words = names_new(v.arena, NULL);
     for (int i = 0; i < p->symbols.n; i++) {
         if (ptr_map_get(&v.state, p->symbols.data[i]) >= 0 || names_has(v.words, dim_as_symbol(p->symbols.data[i])->name))
-            fault(&v, 1, "dim '%s' is defined twice", dim_as_symbol(p->symbols.data[i])->name);
+            verify_fault(&v, 1, "dim '%s' is defined twice", dim_as_symbol(p->symbols.data[i])->name);
         live_symbol(&v, p->symbols.data[i]);
     }
-    for (int i = 0; i < p->kernels.n; i++) check_word(&v, p->kernels.data[i]->name);
+    for (int i = 0; i < p->kernels.n; i++) verify_word(&v, p->kernels.data[i]->name);
     for (int i = 0; i < p->buffers.n; i++) {
-        define_var(&v, &p->buffers.data[i]->var);
+        verify_define_var(&v, &p->buffers.data[i]->var);
         check_buffer(&v, p->buffers.data[i]);
     }
     check_block(&v, &p->main);
