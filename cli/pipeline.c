@@ -4,6 +4,7 @@
 //
 // Constants of a Program may point into the mapped model file and into the Graph's arena, therefore both stand until pipeline_close.
 #include "pipeline.h"
+#include "check_each.h"
 #include "files.h"
 
 #include <errno.h>
@@ -48,6 +49,12 @@ bool pipeline_import(Pipeline *p, const char *path, Diag *d) {
 
 bool pipeline_graph(Pipeline *p, const char *path, Diag *d) {
     if (!pipeline_import(p, path, d)) return false;
+    if (p->options && options_has(p->options, OPT_check_each)) {
+        p->passes.check_ctx = check_each_open(p->options, p->graph, p->arena, d);
+        if (!p->passes.check_ctx) return false;
+        p->passes.check_graph = check_each_graph;
+        p->passes.check_program = check_each_program;
+    }
     say(p, "running the graph passes on", path);
     return passes_run_graph(p->graph, &p->passes, d);
 }
@@ -165,7 +172,7 @@ static const char *effective(Arena *a, const Options *o, const Target *t) {
 }
 
 bool pipeline_options(Pipeline *p, const Options *o, Arena *a, Diag *d) {
-    *p = (Pipeline){.arena = a, .verbose = options_has(o, OPT_verbose)};
+    *p = (Pipeline){.arena = a, .options = o, .verbose = options_has(o, OPT_verbose)};
     frontend_options(p, o, d);
     const char *name = options_text(o, OPT_target, "host");
     p->passes = (PassOptions){
@@ -175,7 +182,6 @@ bool pipeline_options(Pipeline *p, const Options *o, Arena *a, Diag *d) {
         .only = options_has(o, OPT_passes) ? join(a, &o->values[OPT_passes]) : NULL,
         .disabled = join(a, &o->disabled),
         .dump_after = join(a, &o->values[OPT_dump_after]),
-        .check_each = options_has(o, OPT_check_each),
         .time_passes = options_has(o, OPT_time_passes),
         .regions = join(a, &o->values[OPT_region]),
     };

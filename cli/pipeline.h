@@ -13,6 +13,7 @@ typedef struct {
     FrontendOptions frontend;
     PassOptions passes;
     const char *text; // the effective options, for the emitted header
+    const Options *options;
     bool verbose;
     // what stands; pipeline_close frees it
     Model *model;

@@ -17,7 +17,11 @@ typedef struct {
     const char *only;       // --passes=a,b: exactly these; NULL: by level
     const char *disabled;   // --disable-pass=a,b
     const char *dump_after; // pass names or "all"
-    bool check_each, time_passes;
+    bool time_passes;
+    // --check-each: called after every pass with what stands; false ends the run (a message was given). NULL: not asked for.
+    bool (*check_graph)(void *ctx, const struct Graph *g, const char *pass, Diag *d);
+    bool (*check_program)(void *ctx, const struct Program *p, const char *pass, Diag *d);
+    void *check_ctx;
     const char *regions;    // --region NAME=BYTES,…
 } PassOptions;
 

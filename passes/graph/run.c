@@ -40,6 +40,7 @@ bool passes_run_graph(Graph *g, const PassOptions *o, Diag *d) {
             return false;
         }
         if (pass_dumped(p->name, o)) dump(g, p->name);
+        if (o->check_graph && !o->check_graph(o->check_ctx, g, p->name, d)) return false;
     }
     return true;
 }

@@ -34,6 +34,7 @@ bool passes_run_loop(Program *p, const PassOptions *o, Diag *d) {
         diag_error(d, EXIT_INTERNAL, "lowering made an invalid program");
         return false;
     }
+    if (o->check_program && !o->check_program(o->check_ctx, p, "lower", d)) return false;
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         const LoopPass *pass = &passes[i];
         if (!pass_selected(pass->name, pass->level, o)) continue;
@@ -47,6 +48,7 @@ bool passes_run_loop(Program *p, const PassOptions *o, Diag *d) {
             return false;
         }
         if (pass_dumped(pass->name, o)) dump(p, pass->name);
+        if (o->check_program && !o->check_program(o->check_ctx, p, pass->name, d)) return false;
     }
     return true;
 }
