@@ -1,7 +1,7 @@
 // The LLVM printer: a module from a Program; kernels as internal functions, statements as basic blocks.
 //
 // A kernel is `i32 k(ptr params…, idx symbols…[, idx first, idx last])` and returns a status; the two last are there when its one statement
-// is a parallel loop: the iterations to run. Main stands inside PREFIX_run_env (llvm_api.c). Loops marked `unroll` with constant bounds are
+// is a parallel loop: the iterations to run. Main is PREFIX.body (llvm_main.c). Loops marked `unroll` with constant bounds are
 // printed once an iteration, so that a register tile's indices are constants and LLVM's SROA turns its stack array into registers.
 #include "llvm_emit.h"
 #include <assert.h>

@@ -1,9 +1,9 @@
 // What the files of the LLVM printer share: the module being built, the function at hand, and the values its names stand for.
 //
-// llvm.c opens a module and prints kernels and statements, llvm_expr.c indices and lanes, llvm_mem.c loads and stores, llvm_scalar.c scalar
-// functions and casts, llvm_call.c kernels
-// and teams, llvm_threads.c work for threads, llvm_main.c the program around the kernels, llvm_api.c and llvm_info.c the binary interface,
-// llvm_target.c machines, passes and files, llvm_jit.c the in-process compiler.
+// llvm.c opens a module and prints statements, llvm_expr.c indices and lanes, llvm_mem.c loads and stores, llvm_scalar.c scalar functions
+// and casts, llvm_soft.c those the target lacks, llvm_call.c kernels and teams, llvm_threads.c work for threads, llvm_main.c the program
+// around the kernels, llvm_api.c and llvm_info.c the binary interface, llvm_target.c machines, passes and files, llvm_jit.c the in-process
+// compiler.
 //
 // How values are held: bool is i1 in registers and a byte in memory; floats without arithmetic (f16, bf16, f8 …) and types under 8 bits are
 // integers of their storage's width; strings and complex numbers are opaque integers that can only be moved. idx has the target's pointer
@@ -105,6 +105,15 @@ void llvm_store(Emit *e, const Stmt *s);
 // op on values a[] whose operands have type t (of the last operand for select).
 LLVMValueRef llvm_scalar(Emit *e, XOp op, VType t, LLVMValueRef *a);
 LLVMValueRef llvm_cast(Emit *e, VType from, DType to, LLVMValueRef v);
+
+// ---- llvm_soft.c ----
+typedef enum { HAS_FLOAT, HAS_FMA, HAS_ROUND } Ability;        // arithmetic and sqrt; fma; rounding to integers
+bool llvm_has(const Emit *e, Ability what, DType t);           // t: f32 or f64
+LLVMValueRef llvm_soft_fma(Emit *e, VType t, LLVMValueRef *a); // f32
+LLVMValueRef llvm_soft_round(Emit *e, XOp op, VType t, LLVMValueRef x);
+LLVMValueRef llvm_soft_to_int(Emit *e, VType from, DType to, LLVMValueRef v);
+LLVMValueRef llvm_soft_sqrt(Emit *e, VType t, LLVMValueRef x);
+LLVMValueRef llvm_soft_fmod(Emit *e, VType t, LLVMValueRef *a);
 
 // ---- llvm.c ----
 void llvm_emit_block(Emit *e, const Block *b);

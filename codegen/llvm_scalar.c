@@ -2,8 +2,7 @@
 //
 // The llvm column of scalar.def gives the simple ones; the others are built here to the same letter as their C text: no fast-math flag
 // anywhere, a multiply-add only where the program says fma, no poison from wide shifts, division by zero or conversions.
-#include "llvm_emit.h"
-#include <string.h>
+#include "llvm_build.h"
 
 typedef struct {
     enum { ROW_CUSTOM, ROW_BIN, ROW_CMP } kind;
@@ -24,41 +23,6 @@ static const LlvmRow rows[X_COUNT] = {
 #undef BIN
 #undef CMP
 #undef CUSTOM
-
-static bool arith_float(DType t) {
-    return t == DT_f32 || t == DT_f64;
-}
-static bool arith_signed(DType t) {
-    return t == DT_idx || dtype_is_signed(t);
-}
-
-static LLVMValueRef bin(Emit *e, LLVMOpcode op, LLVMValueRef x, LLVMValueRef y) {
-    return LLVMBuildBinOp(e->b, op, x, y, "");
-}
-static LLVMValueRef icmp(Emit *e, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y) {
-    return LLVMBuildICmp(e->b, p, x, y, "");
-}
-static LLVMValueRef fcmp(Emit *e, LLVMRealPredicate p, LLVMValueRef x, LLVMValueRef y) {
-    return LLVMBuildFCmp(e->b, p, x, y, "");
-}
-static LLVMValueRef pick(Emit *e, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y) {
-    return LLVMBuildSelect(e->b, c, x, y, "");
-}
-
-static LLVMValueRef int_like(Emit *e, VType t, int64_t v) {
-    return llvm_splat(e, llvm_int(llvm_value_type(e, vtype(t.type, 1)), v), t.lanes);
-}
-static LLVMValueRef real_like(Emit *e, VType t, double v) {
-    return llvm_splat(e, LLVMConstReal(llvm_value_type(e, vtype(t.type, 1)), v), t.lanes);
-}
-static int int_width(Emit *e, DType t) {
-    return (int)LLVMGetIntTypeWidth(llvm_value_type(e, vtype(t, 1)));
-}
-
-static LLVMValueRef fold1(Emit *e, const char *name, VType t, LLVMValueRef x) {
-    LLVMTypeRef type = llvm_value_type(e, t);
-    return llvm_intrinsic(e, name, 1, &type, 1, &x);
-}
 
 // ---- integer division ----
 // The divisor with what traps replaced by 1: 0 and, for signed types, -1.
@@ -132,178 +96,31 @@ static LLVMValueRef do_max(Emit *e, VType t, LLVMValueRef *a) {
     return extremum(e, t, a, LLVMRealOGT, LLVMIntSGT, LLVMIntUGT);
 }
 
-// Without the instruction LLVM would call libm's fmaf.
-static bool fma_in_hardware(const Emit *e) {
-    const char *triple = e->target->triple, *features = e->target->llvm_features;
-    if (!strncmp(triple, "aarch64", 7)) return true;
-    if (!strncmp(triple, "riscv", 5)) return strstr(features, "+f") != NULL;
-    if (!strncmp(triple, "thumb", 5) || !strncmp(triple, "arm", 3)) return strstr(triple, "eabihf") != NULL;
-    return target_has(e->target, "fma");
-}
-
-// f32: the product is exact in f64; its sum with c, rounded to odd, has enough digits that rounding again to f32 is rounding once.
-static LLVMValueRef fma_by_f64(Emit *e, VType t, LLVMValueRef *a) {
-    VType wide = vtype(DT_f64, t.lanes), bits = vtype(DT_i64, t.lanes);
-    LLVMTypeRef f64 = llvm_value_type(e, wide), i64 = llvm_value_type(e, bits);
-    LLVMValueRef v[3];
-    for (int i = 0; i < 3; i++) v[i] = LLVMBuildFPExt(e->b, a[i], f64, "");
-    LLVMValueRef p = bin(e, LLVMFMul, v[0], v[1]), c = v[2], sum = bin(e, LLVMFAdd, p, c);
-    LLVMValueRef part = bin(e, LLVMFSub, sum, p); // the error of the sum, exact (Knuth)
-    LLVMValueRef err = bin(e, LLVMFAdd, bin(e, LLVMFSub, p, bin(e, LLVMFSub, sum, part)), bin(e, LLVMFSub, c, part));
-    LLVMValueRef u = LLVMBuildBitCast(e->b, sum, i64, ""), zero = real_like(e, wide, 0.0);
-    LLVMValueRef even = icmp(e, LLVMIntEQ, bin(e, LLVMAnd, u, int_like(e, bits, 1)), int_like(e, bits, 0));
-    LLVMValueRef inexact = bin(e, LLVMAnd, even, fcmp(e, LLVMRealONE, err, zero));
-    LLVMValueRef outward = bin(e, LLVMXor, fcmp(e, LLVMRealOGT, err, zero), fcmp(e, LLVMRealOLT, sum, zero));
-    LLVMValueRef odd = bin(e, LLVMAdd, u, pick(e, outward, int_like(e, bits, 1), int_like(e, bits, -1)));
-    LLVMValueRef r = LLVMBuildBitCast(e->b, pick(e, inexact, odd, u), f64, "");
-    return LLVMBuildFPTrunc(e->b, r, llvm_value_type(e, t), "");
-}
-
 static LLVMValueRef do_fma(Emit *e, VType t, LLVMValueRef *a) {
-    if (t.type == DT_f32 && !fma_in_hardware(e)) return fma_by_f64(e, t, a);
+    if (t.type == DT_f32 && !llvm_has(e, HAS_FMA, t.type)) return llvm_soft_fma(e, t, a); // LLVM would call libm's fmaf
     if (!arith_float(t.type)) return bin(e, LLVMAdd, bin(e, LLVMMul, a[0], a[1]), a[2]);
     LLVMTypeRef type = llvm_value_type(e, t);
     return llvm_intrinsic(e, "llvm.fma", 1, &type, 3, a);
 }
 
-// ---- rounding ----
-// Machines without a rounding instruction would call libm; there it is made of additions: |x| + 2^23 has no fraction bits left for f32.
-static bool rounds_in_hardware(const Emit *e) {
-    const char *triple = e->target->triple;
-    if (!*triple || !strncmp(triple, "x86", 3)) return target_has(e->target, "sse4.1") || target_has(e->target, "avx");
-    return !strncmp(triple, "aarch64", 7) || !strncmp(triple, "wasm", 4) || target_has(e->target, "mve");
+// ---- rounding, roots ----
+static LLVMValueRef rounded(Emit *e, VType t, LLVMValueRef *a, XOp op, const char *intrinsic) {
+    return llvm_has(e, HAS_ROUND, t.type) ? fold1(e, intrinsic, t, a[0]) : llvm_soft_round(e, op, t, a[0]);
 }
-
-static LLVMValueRef with_sign(Emit *e, VType t, LLVMValueRef magnitude, LLVMValueRef sign) {
-    LLVMTypeRef type = llvm_value_type(e, t);
-    LLVMValueRef v[2] = {magnitude, sign};
-    return llvm_intrinsic(e, "llvm.copysign", 1, &type, 2, v);
-}
-
-static LLVMValueRef rint_by_addition(Emit *e, VType t, LLVMValueRef x) {
-    LLVMValueRef big = real_like(e, t, t.type == DT_f32 ? 8388608.0 : 4503599627370496.0);
-    LLVMValueRef mag = fold1(e, "llvm.fabs", t, x);
-    LLVMValueRef r = bin(e, LLVMFSub, bin(e, LLVMFAdd, mag, big), big);
-    return pick(e, fcmp(e, LLVMRealOLT, mag, big), with_sign(e, t, r, x), x);
-}
-
-// rint, moved by `step` where it lies on the wrong side of x.
-static LLVMValueRef directed(Emit *e, VType t, LLVMValueRef x, LLVMRealPredicate wrong, double step) {
-    LLVMValueRef r = rint_by_addition(e, t, x);
-    LLVMValueRef moved = bin(e, LLVMFAdd, r, real_like(e, t, step));
-    return with_sign(e, t, pick(e, fcmp(e, wrong, r, x), moved, r), x);
-}
-
 static LLVMValueRef do_rint(Emit *e, VType t, LLVMValueRef *a) {
-    return rounds_in_hardware(e) ? fold1(e, "llvm.rint", t, a[0]) : rint_by_addition(e, t, a[0]);
+    return rounded(e, t, a, X_rint, "llvm.rint");
 }
 static LLVMValueRef do_floor(Emit *e, VType t, LLVMValueRef *a) {
-    return rounds_in_hardware(e) ? fold1(e, "llvm.floor", t, a[0]) : directed(e, t, a[0], LLVMRealOGT, -1.0);
+    return rounded(e, t, a, X_floor, "llvm.floor");
 }
 static LLVMValueRef do_ceil(Emit *e, VType t, LLVMValueRef *a) {
-    return rounds_in_hardware(e) ? fold1(e, "llvm.ceil", t, a[0]) : directed(e, t, a[0], LLVMRealOLT, 1.0);
+    return rounded(e, t, a, X_ceil, "llvm.ceil");
 }
 static LLVMValueRef do_trunc(Emit *e, VType t, LLVMValueRef *a) {
-    if (rounds_in_hardware(e)) return fold1(e, "llvm.trunc", t, a[0]);
-    return with_sign(e, t, directed(e, t, fold1(e, "llvm.fabs", t, a[0]), LLVMRealOGT, -1.0), a[0]);
+    return rounded(e, t, a, X_trunc, "llvm.trunc");
 }
 static LLVMValueRef do_sqrt(Emit *e, VType t, LLVMValueRef *a) {
-    return fold1(e, "llvm.sqrt", t, a[0]);
-}
-
-// ---- fmod ----
-typedef struct {
-    Emit *e;
-    VType t;
-    LLVMValueRef fn;
-} Fmod;
-
-static LLVMBasicBlockRef fmod_block(Fmod *f, const char *name) {
-    return LLVMAppendBasicBlockInContext(f->e->ctx, f->fn, name);
-}
-
-// The divisor doubled while the dividend holds two of it.
-static LLVMValueRef fmod_double(Fmod *f, LLVMValueRef x, LLVMValueRef y, LLVMBasicBlockRef from) {
-    Emit *e = f->e;
-    LLVMBasicBlockRef head = fmod_block(f, "double"), more = fmod_block(f, "more"), done = fmod_block(f, "doubled");
-    LLVMBuildBr(e->b, head);
-    llvm_at(e, head);
-    LLVMValueRef t = LLVMBuildPhi(e->b, LLVMTypeOf(y), "t");
-    LLVMBuildCondBr(e->b, fcmp(e, LLVMRealOLE, t, bin(e, LLVMFSub, x, t)), more, done);
-    llvm_at(e, more);
-    LLVMValueRef twice = bin(e, LLVMFAdd, t, t);
-    LLVMBuildBr(e->b, head);
-    LLVMAddIncoming(t, (LLVMValueRef[]){y, twice}, (LLVMBasicBlockRef[]){from, more}, 2);
-    llvm_at(e, done);
-    return t;
-}
-
-// What is left of x after taking away t, t/2 … down to y where they fit.
-static LLVMValueRef fmod_reduce(Fmod *f, LLVMValueRef x, LLVMValueRef y, LLVMValueRef t) {
-    Emit *e = f->e;
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(e->b);
-    LLVMBasicBlockRef head = fmod_block(f, "halve"), more = fmod_block(f, "take"), done = fmod_block(f, "halved");
-    LLVMBuildBr(e->b, head);
-    llvm_at(e, head);
-    LLVMValueRef left = LLVMBuildPhi(e->b, LLVMTypeOf(x), "x"), step = LLVMBuildPhi(e->b, LLVMTypeOf(x), "step");
-    LLVMBuildCondBr(e->b, fcmp(e, LLVMRealOGE, step, y), more, done);
-    llvm_at(e, more);
-    LLVMValueRef next = pick(e, fcmp(e, LLVMRealOGE, left, step), bin(e, LLVMFSub, left, step), left);
-    LLVMValueRef half = bin(e, LLVMFMul, step, real_like(e, f->t, 0.5));
-    LLVMBuildBr(e->b, head);
-    LLVMAddIncoming(left, (LLVMValueRef[]){x, next}, (LLVMBasicBlockRef[]){from, more}, 2);
-    LLVMAddIncoming(step, (LLVMValueRef[]){t, half}, (LLVMBasicBlockRef[]){from, more}, 2);
-    llvm_at(e, done);
-    return left;
-}
-
-static LLVMValueRef negative_of(Emit *e, VType t, LLVMValueRef sign, LLVMValueRef v) {
-    return pick(e, fcmp(e, LLVMRealOLT, sign, real_like(e, t, 0.0)), LLVMBuildFNeg(e->b, v, ""), v);
-}
-
-static void fmod_body(Fmod *f) {
-    Emit *e = f->e;
-    LLVMValueRef a = LLVMGetParam(f->fn, 0), b = LLVMGetParam(f->fn, 1), zero = real_like(e, f->t, 0.0);
-    LLVMBasicBlockRef entry = fmod_block(f, "entry"), invalid = fmod_block(f, "invalid"), valid = fmod_block(f, "valid");
-    LLVMBasicBlockRef whole = fmod_block(f, "whole"), finite = fmod_block(f, "finite");
-    llvm_at(e, entry);
-    LLVMValueRef x = negative_of(e, f->t, a, a), y = negative_of(e, f->t, b, b), dx = bin(e, LLVMFSub, x, x), dy = bin(e, LLVMFSub, y, y);
-    LLVMValueRef ok = bin(e, LLVMAnd, fcmp(e, LLVMRealOGT, y, zero), fcmp(e, LLVMRealOEQ, dx, zero));
-    LLVMBuildCondBr(e->b, ok, valid, invalid);
-    llvm_at(e, invalid);
-    LLVMBuildRet(e->b, bin(e, LLVMFDiv, dx, dy));
-    llvm_at(e, valid);
-    LLVMBuildCondBr(e->b, fcmp(e, LLVMRealOEQ, dy, zero), finite, whole);
-    llvm_at(e, whole);
-    LLVMBuildRet(e->b, a);
-    llvm_at(e, finite);
-    LLVMValueRef rest = fmod_reduce(f, x, y, fmod_double(f, x, y, finite));
-    LLVMBuildRet(e->b, negative_of(e, f->t, a, rest));
-}
-
-// A function of the module, for scalars: the loop has no use for lanes. (LLVM's frem would call libm.)
-static LLVMValueRef fmod_function(Emit *e, DType t) {
-    const char *name = arena_printf(e->arena, "%s.fmod.%s", e->o->prefix, dtype_name(t));
-    LLVMValueRef fn = LLVMGetNamedFunction(e->mod, name);
-    if (fn) return fn;
-    LLVMBasicBlockRef back = LLVMGetInsertBlock(e->b);
-    LLVMTypeRef type = llvm_value_type(e, vtype(t, 1)), types[2] = {type, type};
-    fn = llvm_function(e, name, LLVMFunctionType(type, types, 2, 0), FN_KERNEL);
-    fmod_body(&(Fmod){e, vtype(t, 1), fn});
-    llvm_at(e, back);
-    return fn;
-}
-
-static LLVMValueRef do_fmod(Emit *e, VType t, LLVMValueRef *a) {
-    LLVMValueRef fn = fmod_function(e, t.type), r = LLVMGetPoison(llvm_value_type(e, t));
-    LLVMTypeRef type = LLVMGlobalGetValueType(fn);
-    if (t.lanes == 1) return LLVMBuildCall2(e->b, type, fn, a, 2, "");
-    for (int i = 0; i < t.lanes; i++) {
-        LLVMValueRef lane = llvm_int(e->i32, i);
-        LLVMValueRef v[2] = {LLVMBuildExtractElement(e->b, a[0], lane, ""), LLVMBuildExtractElement(e->b, a[1], lane, "")};
-        r = LLVMBuildInsertElement(e->b, r, LLVMBuildCall2(e->b, type, fn, v, 2, ""), lane, "");
-    }
-    return r;
+    return llvm_has(e, HAS_FLOAT, t.type) ? fold1(e, "llvm.sqrt", t, a[0]) : llvm_soft_sqrt(e, t, a[0]);
 }
 
 // ---- bits, choice ----
@@ -344,7 +161,7 @@ static const ScalarFn custom[X_COUNT] = {
     [X_ceil] = do_ceil,
     [X_trunc] = do_trunc,
     [X_rint] = do_rint,
-    [X_fmod] = do_fmod,
+    [X_fmod] = llvm_soft_fmod,
     [X_not] = do_not,
     [X_shl] = do_shl,
     [X_shr] = do_shr,
@@ -380,6 +197,7 @@ LLVMValueRef llvm_scalar(Emit *e, XOp op, VType t, LLVMValueRef *a) {
 // Float to integer: truncates and saturates to the type's own range, NaN gives 0.
 static LLVMValueRef float_to_int(Emit *e, VType from, DType to, LLVMValueRef v) {
     bool is_signed = arith_signed(to);
+    if (!llvm_has(e, HAS_FLOAT, from.type)) return llvm_soft_to_int(e, from, to, v);
     int bits = to == DT_idx ? int_width(e, to) : dtype_info(to)->bits;
     LLVMTypeRef narrow = LLVMIntTypeInContext(e->ctx, (unsigned)bits);
     if (from.lanes > 1) narrow = LLVMVectorType(narrow, (unsigned)from.lanes);

@@ -323,9 +323,9 @@ static void matrix_op(Matrix *m, XOp op, DType t, const Expr *const *in, const E
     }
 }
 
-static void scalar_matrix(DType t, int lanes, XOp from, XOp to) {
+static void scalar_matrix(const char *target, DType t, int lanes, XOp from, XOp to) {
     Matrix m = {.p = program_new(dim_table_new(), "matrix"), .lanes = lanes};
-    m.p->target = "native";
+    m.p->target = target;
     m.k = loop_kernel(m.p, "all", "all", 1);
     Stmt *loop = loop_for(m.p, &m.k->body, "i", dim_int(m.p->dims, 0), dim_int(m.p->dims, ELEMENTS / lanes), LOOP_PAR);
     m.body = &loop->body;
@@ -346,17 +346,23 @@ static void scalar_matrix(DType t, int lanes, XOp from, XOp to) {
 }
 
 START_TEST(scalar_functions_agree) {
-    scalar_matrix(native[_i % NATIVE], _i / NATIVE ? 8 : 1, X_add, X_exp);
+    scalar_matrix("native", native[_i % NATIVE], _i / NATIVE ? 8 : 1, X_add, X_exp);
 }
 END_TEST
 
 START_TEST(odd_lanes_agree) {
-    scalar_matrix(_i ? DT_i32 : DT_f32, 5, X_add, X_exp);
+    scalar_matrix("native", _i ? DT_i32 : DT_f32, 5, X_add, X_exp);
+}
+END_TEST
+
+// Without fma and rounding instructions.
+START_TEST(oldest_processor_agrees) {
+    scalar_matrix("generic", _i % 2 ? DT_f64 : DT_f32, _i / 2 ? 8 : 1, X_add, X_exp);
 }
 END_TEST
 
 START_TEST(math_functions_agree) {
-    scalar_matrix(_i % 2 ? DT_f64 : DT_f32, _i / 2 ? 8 : 1, X_exp, X_COUNT);
+    scalar_matrix("native", _i % 2 ? DT_f64 : DT_f32, _i / 2 ? 8 : 1, X_exp, X_COUNT);
 }
 END_TEST
 
@@ -662,6 +668,7 @@ static Suite *suite(void) {
         tcase_add_loop_test(c, threads_change_nothing, 0, TEXTS);
         tcase_add_loop_test(c, scalar_functions_agree, 0, 2 * NATIVE);
         tcase_add_loop_test(c, odd_lanes_agree, 0, 2);
+        tcase_add_loop_test(c, oldest_processor_agrees, 0, 4);
         tcase_add_loop_test(c, math_functions_agree, 0, 4);
         tcase_add_test(c, entry_checks);
         tcase_add_test(c, constant_sizes_have_run);
