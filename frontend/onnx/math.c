@@ -109,6 +109,7 @@ Value *formula_map(ImportNode *n, const char *text, int nin, Value *const *in) {
     DType types[8];
     DType type = in[0]->type;
     bool narrow = dtype_is_float(type) && !dtype_is_native(type);
+    if (!import_broadcast(n, nin, in)) return NULL;
     for (int i = 0; i < nin; i++) {
         wide[i] = in[i]->type == type && narrow ? g_cast(&n->b, DT_f32, in[i]) : in[i];
         types[i] = wide[i]->type;
@@ -162,7 +163,7 @@ bool import_scalar(ImportNode *n) {
     XOp op = scalar_function(n->row->name);
     for (int i = 0; i < n->nin; i++)
         if (!import_numeric(n, i)) return false;
-    if (!import_same_types(n, 0, n->nin - 1)) return false;
+    if (!import_same_types(n, 0, n->nin - 1) || !import_broadcast(n, n->nin, n->in)) return false;
     XClass cls = xop_info(op)->cls;
     DType t = n->in[0]->type;
     bool integer = !dtype_is_float(t);
@@ -195,7 +196,7 @@ bool import_variadic(ImportNode *n) {
     XOp op = X_add;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].op, n->row->name)) op = rows[i].fn;
-    if (!import_numeric(n, 0) || !import_same_types(n, 0, n->nin - 1)) return false;
+    if (!import_numeric(n, 0) || !import_same_types(n, 0, n->nin - 1) || !import_broadcast(n, n->nin, n->in)) return false;
     DType t = n->in[0]->type;
     bool narrow = dtype_is_float(t) && !dtype_is_native(t) && (op == X_add);
     Value *acc = narrow ? g_cast(&n->b, DT_f32, n->in[0]) : n->in[0];
@@ -207,7 +208,7 @@ bool import_variadic(ImportNode *n) {
 }
 
 bool import_where(ImportNode *n) {
-    if (!import_same_types(n, 1, 2)) return false;
+    if (!import_same_types(n, 1, 2) || !import_broadcast(n, 3, n->in)) return false;
     if (n->in[0]->type != DT_bool) return import_fail(n, "condition has type %s, bool is needed", dtype_name(n->in[0]->type));
     DType t = n->in[1]->type;
     const Expr *body = x_op3(n->arena, X_select, x_arg(n->arena, 0, DT_bool), x_arg(n->arena, 1, t), x_arg(n->arena, 2, t));
@@ -226,6 +227,7 @@ static bool clip_bound(ImportNode *n, int input, const char *attribute, XOp op, 
     }
     if (!bound) return true;
     if (bound->type != (*x)->type) return import_fail(n, "bound has type %s, input %s", dtype_name(bound->type), dtype_name((*x)->type));
+    if (!import_broadcast(n, 2, (Value *[]){*x, bound})) return false;
     *x = g_map2(&n->b, op, *x, bound);
     return true;
 }
@@ -280,12 +282,13 @@ bool import_pow(ImportNode *n) {
     DType w = wide ? DT_f64 : DT_f32;
     if (!legacy_broadcast(n)) return false;
     y = n->in[1];
+    if (!import_broadcast(n, 2, n->in)) return false;
     n->out[0] = g_cast(&n->b, t, g_map2(&n->b, X_pow, g_cast(&n->b, w, x), g_cast(&n->b, w, y)));
     return true;
 }
 
 bool import_mod(ImportNode *n) {
-    if (!import_same_types(n, 0, 1)) return false;
+    if (!import_same_types(n, 0, 1) || !import_broadcast(n, 2, n->in)) return false;
     bool c_like = attr_int(n, "fmod") != 0, floats = dtype_is_float(n->in[0]->type);
     if (floats && !c_like) return import_fail(n, "fmod must be 1 for %s", dtype_name(n->in[0]->type));
     n->out[0] = g_map2(&n->b, floats ? X_fmod : c_like ? X_rem : X_floormod, n->in[0], n->in[1]);
@@ -296,7 +299,7 @@ bool import_bit_shift(ImportNode *n) {
     const char *direction = attr_string(n, "direction");
     bool left = direction && !strcmp(direction, "LEFT");
     if (!left && (!direction || strcmp(direction, "RIGHT"))) return import_fail(n, "direction must be LEFT or RIGHT, found '%s'", direction ? direction : "");
-    if (!import_same_types(n, 0, 1)) return false;
+    if (!import_same_types(n, 0, 1) || !import_broadcast(n, 2, n->in)) return false;
     DType t = n->in[0]->type;
     if (left || !dtype_is_signed(t)) {
         n->out[0] = g_map2(&n->b, left ? X_shl : X_shr, n->in[0], n->in[1]);
