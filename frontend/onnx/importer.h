@@ -55,7 +55,7 @@ typedef struct Scope {
     int n, cap;
 } Scope;
 
-enum { MAX_DECISIONS = 20, MAX_RUNS = 256, MAX_SCOPES = 100, MAX_NODES = 1 << 20, MAX_FAULTS = 100 };
+enum { MAX_DECISIONS = 20, MAX_RUNS = 256, MAX_SCOPES = 100, MAX_NODES = 1 << 18, MAX_FAULTS = 100 };
 
 typedef struct Importer {
     Model *model;
