@@ -10,7 +10,13 @@ bool eval_const(Eval *e, const Node *n, const Strided *const *in, Strided *out) 
     const Value *v = n->out[0];
     for (int i = 0; i < v->rank; i++)
         if (!eval_extent(e, n, v->shape[i], &shape[i])) return false;
-    strided_set(out, v->type, v->rank, shape, (void *)(uintptr_t)n->data.bytes); // read only, by every operation's contract
+    uintptr_t at = (uintptr_t)n->data.bytes; // read only, by every operation's contract
+    strided_set(out, v->type, v->rank, shape, (void *)at);
+    size_t align = (size_t)dtype_bytes(v->type) < 8 ? (size_t)dtype_bytes(v->type) : 8;
+    if (at % align == 0) return true;
+    // Elements of a model file may lie anywhere.
+    if (!eval_alloc(e, n, v->type, v->rank, shape, out)) return false;
+    memcpy(out->data, n->data.bytes, n->data.size);
     return true;
 }
 
@@ -138,8 +144,10 @@ static void fill_all(Strided *x, const char *element) {
 
 static void fill_element(const Node *n, DType t, char *element) {
     memset(element, 0, 16);
-    if (t == DT_str) memcpy(element, &(StringElement){"", 0}, sizeof(StringElement));
-    else if (n->fill.type == t) scalar_write(n->fill, element);
+    if (t == DT_str)
+        memcpy(element, &(StringElement){"", 0}, sizeof(StringElement));
+    else if (n->fill.type == t)
+        scalar_write(n->fill, element);
 }
 
 typedef struct {
@@ -311,15 +319,25 @@ static bool indexed_strip(Eval *e, Indexed *k, int64_t first, int count) {
     return k->s.ok || eval_fail(e, n, "SHAPE", "a dimension in an index is not known");
 }
 
+#define GATHER(T)                                                                                                                          \
+    for (int j = 0; j < count; j++)                                                                                                        \
+    ((T *)(void *)dst)[j] = k->offset[j] == INT64_MIN ? *(const T *)(const void *)element : ((const T *)(const void *)x)[k->offset[j]]
+
 static void gather_strip(const Indexed *k, int count, int size, const char *element, char *dst) {
-    for (int j = 0; j < count; j++)
-        memcpy(dst + (size_t)j * (size_t)size, k->offset[j] == INT64_MIN ? element : k->x->data + k->offset[j] * size, (size_t)size);
+    const char *x = k->x->data;
+    switch (size) {
+    case 1: GATHER(uint8_t); break;
+    case 2: GATHER(uint16_t); break;
+    case 4: GATHER(uint32_t); break;
+    case 8: GATHER(uint64_t); break;
+    default: GATHER(StringElement); break; // any 16 bytes
+    }
 }
 
 static bool gather_all(Eval *e, const Node *n, const Strided *x, int nidx, const Strided *const *idx, Strided *out) {
     Indexed k;
     if (!indexed_begin(e, n, &k, x, nidx, idx, out->rank, out->shape)) return false;
-    char element[16];
+    _Alignas(16) char element[16];
     fill_element(n, x->type, element);
     int64_t count = strided_count(out);
     int size = dtype_bytes(x->type);

@@ -176,6 +176,54 @@ static int64_t arg_extreme(const Strided *x, bool min, bool last, const Split *s
     return best;
 }
 
+// ---- reduce, many kept elements at a time: for short runs, as in pooling ----
+
+static double float_start(ReduceKind k) {
+    return k == R_prod ? 1 : k == R_min ? INFINITY : k == R_max ? -INFINITY : 0;
+}
+
+static void combine_floats(ReduceKind k, double *acc, const double *v, int n) {
+    switch (k) {
+    case R_sum:
+        for (int i = 0; i < n; i++) acc[i] += v[i];
+        break;
+    case R_prod:
+        for (int i = 0; i < n; i++) acc[i] *= v[i];
+        break;
+    case R_min:
+        for (int i = 0; i < n; i++) acc[i] = min_f64(acc[i], v[i]);
+        break;
+    default:
+        for (int i = 0; i < n; i++) acc[i] = max_f64(acc[i], v[i]);
+    }
+}
+
+// n kept elements, `stride` apart in x, to out.
+static void reduce_block(const Strided *x, ReduceKind k, const Split *s, int64_t base, int64_t stride, int n, void *out) {
+    double acc[EVAL_STRIP], v[EVAL_STRIP];
+    int size = dtype_bytes(x->type);
+    for (int i = 0; i < n; i++) acc[i] = float_start(k);
+    for (int64_t r = 0; r < s->nreduced; r++)
+        for (int64_t i = 0; i < s->run; i++) {
+            strided_read_f64(x->type, x->data + (base + s->reduced[r] + i * s->run_stride) * size, stride, n, v);
+            combine_floats(k, acc, v, n);
+        }
+    strided_write_f64(x->type, out, n, acc);
+}
+
+// True when it was done: floats, runs too short to be worth a loop, and a long enough last kept axis.
+static bool reduce_by_blocks(const Node *n, const Strided *x, ReduceKind k, const Split *s, Strided *out) {
+    int last = x->rank - 1;
+    while (last >= 0 && is_axis(&n->axes, last)) last--;
+    if (k > R_max || last < 0 || !dtype_is_float(x->type) || s->run >= 16 || x->shape[last] < 16) return false;
+    for (int64_t i = 0; i < s->nkept; i += x->shape[last])
+        for (int64_t j = 0; j < x->shape[last]; j += EVAL_STRIP) {
+            int c = x->shape[last] - j < EVAL_STRIP ? (int)(x->shape[last] - j) : EVAL_STRIP;
+            reduce_block(x, k, s, s->kept[i + j], x->stride[last], c, out->data + (i + j) * dtype_bytes(out->type));
+        }
+    return true;
+}
+
 bool eval_reduce(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     const Strided *x = in[0];
     DType t = x->type;
@@ -186,6 +234,7 @@ bool eval_reduce(Eval *e, const Node *n, const Strided *const *in, Strided *out)
     ReduceKind k = reduce_kind(n->kind);
     bool min = k == R_arg && !strncmp(n->kind, "argmin", 6), last = k == R_arg && strstr(n->kind, "_last");
     if (k == R_arg && s.run == 0 && s.nkept) return eval_fail(e, n, "SHAPE", "%s of an empty axis", n->kind);
+    if (reduce_by_blocks(n, x, k, &s, out)) return true;
     int size = dtype_bytes(out->type);
     for (int64_t i = 0; i < s.nkept; i++) {
         char *to = out->data + i * size;
