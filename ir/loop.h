@@ -105,7 +105,7 @@ struct Stmt {
     const Dim *idx[3];
     const Dim *dim;       // STORE: index of lane 0; ALLOC: bytes
     int64_t stride;       // STORE between lanes: 1 contiguous
-    const Expr *offsets;  // STORE: scatter, NULL
+    const Expr *offsets;  // STORE: scatter: lane l goes to dim + offsets[l] (stride does not count); NULL: none
     const Expr *mask;     // STORE: NULL: all lanes
     const Expr *value;
     int code, node;       // CHECK

@@ -158,7 +158,7 @@ void run_store(Run *r, CodeStmt *c) {
     void *room[2] = {NULL, NULL};
     Node offsets, mask;
     unsigned char offsets_room[STRIP * 8], mask_room[STRIP];
-    Access a = {.name = s->var->name, .b = &r->frame->buf[c->slot], .stride = s->stride, .width = s->value->type.lanes};
+    Access a = {.name = s->var->name, .b = &r->frame->buf[c->slot], .stride = s->offsets ? 0 : s->stride, .width = s->value->type.lanes};
     if (c->offsets) {
         room[0] = offsets_room;
         offsets = *eval_expr(r, c->offsets, room[0]);

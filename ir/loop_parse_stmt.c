@@ -206,8 +206,7 @@ static bool parse_store_index(Parser *ps, Stmt *s, int *lanes) {
         if (!parse_int(ps, &n)) return false;
         if (n < 1 || n > 64) return parse_fail(ps, "lanes must be in 1..64, found %lld", (long long)n);
         if (parse_accept(ps, ":") && !parse_int(ps, &s->stride)) return false;
-    }
-    if (parse_accept(ps, "@")) {
+    } else if (parse_accept(ps, "@")) {
         if (!(s->offsets = parse_value(ps, any_type))) return false;
         n = s->offsets->type.lanes;
     }
