@@ -181,6 +181,8 @@ static void print_guards(C *c, Str *s) {
                "#error \"this file needs floats computed in their own precision: compile with -msse2 -mfpmath=sse\"\n#endif\n");
     str_add(s, "// a * b + c is never contracted\n#if defined(__clang__)\n#pragma clang fp contract(off)\n#elif defined(__GNUC__)\n"
                "#pragma GCC optimize(\"fp-contract=off\")\n#endif\n");
+    if (c->wide.n) // functions that pass such vectors are static and all compiled for one target
+        str_add(s, "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n");
     if (c->intrinsics) str_add(s, "#include <immintrin.h>\n");
 }
 

@@ -99,7 +99,7 @@ static const char *expand_one(C *c, Str *s, const char *p, VType t, const char *
         const char *end = strchr(p, ')');
         bool is_signed = dtype_is_signed(t.type) || t.type == DT_idx;
         if (is_signed)
-            str_printf(s, "(%.*s == -1)", (int)(end - p - 5), p + 5);
+            str_printf(s, "%.*s == -1", (int)(end - p - 5), p + 5);
         else
             str_add(s, "0");
         return end + 1;

@@ -123,7 +123,9 @@ static const char *operator_text(const Expr *e, DType t) {
 
 static Txt comparison(C *c, const Expr *e, const char *text, const char *const *ops) {
     VType t = e->a[0]->type, m = mask_type(t);
-    const char *cmp = c_expand(c, text, t, ops);
+    const char *ordered[2] = {ops[0], ops[1]};
+    for (int i = 0; i < 2 && t.type == DT_bool; i++) ordered[i] = c_fmt(c, "(-%s)", ops[i]); // false < true
+    const char *cmp = c_expand(c, text, t, ordered);
     bool narrow = t.type == DT_bool || dtype_bytes(c_storage(t.type)) == 4;
     if (narrow) return (Txt){c_fmt(c, "(%s)(%s)", c_type(c, m), cmp), false};
     return atom(c_fmt(c, "__builtin_convertvector(%s, %s)", cmp, c_type(c, m)));
@@ -309,8 +311,8 @@ static Txt table(C *c, const Expr *e) {
     const char *name = c_fmt(c, "%s_table_%s_%s", c->prefix, c_kind(c, types[0]), c_kind(c, types[1])), *texts[64];
     if (!c_need(c, name) || c_instruction(c, e, name)) return c_call(c, name, e);
     for (int l = 0; l < e->type.lanes; l++) {
-        const char *i = c_lane(c, types[1], "b", l), *u = c_unsigned(c, vtype(types[1].type, 1));
-        texts[l] = lane(c, types[0], "a", c_fmt(c, "(%s)%s %% %d", u, i, types[0].lanes));
+        const char *ops[] = {c_lane(c, types[1], "b", l), c_fmt(c, "%d", types[0].lanes)};
+        texts[l] = lane(c, types[0], "a", c_scalar(c, X_floormod, types[1].type, types[1].type, ops).s);
     }
     c_function(c, name, e->type, 2, types, c_fmt(c, "= %s", c_literal(c, e->type, texts)));
     return c_call(c, name, e);

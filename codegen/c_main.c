@@ -56,8 +56,6 @@ static void declare_buffers(C *c) {
     for (int i = 0; i < l->nstates; i++) declare_buffer(c, l->states[i].buffer, c_fmt(c, "(void *)(state + %zu)", l->states[i].offset));
     for (int i = 0; i < l->ntemps; i++)
         if (!needs_size(l->temp_offset[i])) declare_buffer(c, l->temps[i], c_fmt(c, "(void *)(%s)", temp_place(c, i)));
-    for (int i = 0; i < c->p->buffers.n; i++)
-        if (c->p->buffers.data[i]->unbounded) declare_buffer(c, c->p->buffers.data[i], "NULL");
 }
 
 // ---- calls ----
@@ -214,6 +212,8 @@ void c_main(C *c) {
         c_line(c, "const %s_idx %s = (%s_idx)dims->%s;", c->prefix, name, c->prefix, m->cname);
         c_line(c, "(void)%s;", name);
     }
+    for (int i = 0; i < c->p->buffers.n; i++) // before anything that may leave
+        if (c->p->buffers.data[i]->unbounded) declare_buffer(c, c->p->buffers.data[i], "NULL");
     Block body = c->p->main;
     loop_walk(&body, declare_size, c);
     check_pointers(c);

@@ -23,14 +23,14 @@ typedef struct {
     VType type;
     DType memory;
     int64_t stride;
-    VType offsets; // lanes 0: none; else stride is 0
+    VType offsets; // added to the places; lanes 0: none
     bool masked;
 } Access;
 
 static const char *access_name(C *c, const char *verb, const Access *m) {
     const char *name = c_fmt(c, "%s_%s_%s", c->prefix, verb, c_kind(c, m->type));
     if (m->memory != m->type.type) name = c_fmt(c, "%s_at_%s", name, dtype_name(m->memory));
-    if (m->stride != 1 && !m->offsets.lanes)
+    if (m->stride != (m->offsets.lanes == 0))
         name = c_fmt(c, m->stride < 0 ? "%s_back%lld" : "%s_by%lld", name, (long long)(m->stride < 0 ? -m->stride : m->stride));
     if (m->offsets.lanes) name = c_fmt(c, "%s_on_%s", name, c_kind(c, m->offsets));
     return m->masked ? c_fmt(c, "%s_if", name) : name;
@@ -46,7 +46,9 @@ static const char *access_params(C *c, const Access *m, bool store) {
 }
 
 static const char *lane_place(C *c, const Access *m, int l) {
-    return m->offsets.lanes ? c_lane(c, m->offsets, "at", l) : c_fmt(c, "%lld", (long long)(l * m->stride));
+    const char *at = m->offsets.lanes ? c_lane(c, m->offsets, "at", l) : "";
+    if (m->offsets.lanes && m->stride == 0) return at;
+    return c_fmt(c, "%lld%s%s", (long long)(l * m->stride), at[0] ? " + " : "", at);
 }
 
 // Instructions that touch only the lanes that are on.
@@ -121,7 +123,6 @@ static const char *more_args(C *c, const Expr *offsets, const Expr *mask) {
 
 Txt c_load_lanes(C *c, const Expr *e) {
     Access m = {e->type, e->var->type.type, e->k, e->a[0] ? e->a[0]->type : vtype(DT_none, 0), e->a[1] != NULL};
-    if (m.offsets.lanes) m.stride = 0;
     const char *at = c_address(c, e->var, e->dim);
     if (is_plain(c, &m)) return (Txt){c_fmt(c, "*(const %s *)(%s)", c_unaligned(c, e->type), at), false};
     if (m.stride == 0 && !e->a[0] && !e->a[1]) {

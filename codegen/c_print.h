@@ -64,6 +64,7 @@ typedef struct {
     DimTable *t;
     const char *prefix, *upper;
     bool hosted, x86, intrinsics, failed;
+    VEC(const char *) wide; // vector types wider than the target's registers
     Str types, helpers, data, code;
     VEC(const char *) made; // helpers and types that exist
     PtrSet main_uses;       // buffers and symbols that main reads

@@ -160,8 +160,9 @@ static const char *scalar_type(C *c, DType t) {
 static const char *vector_type(C *c, VType t) {
     DType e = lane_storage(c, t.type);
     const char *name = c_fmt(c, "%s_%sx%d", c->prefix, dtype_name(e), t.lanes);
-    if (c_need(c, name))
-        str_printf(&c->types, "typedef %s %s __attribute__((vector_size(%d)));\n", dtype_info(e)->c, name, t.lanes * dtype_bytes(e));
+    if (!c_need(c, name)) return name;
+    if (8 * t.lanes * dtype_bytes(e) > c->target->vector_bits) vec_push(c->a, &c->wide, name);
+    str_printf(&c->types, "typedef %s %s __attribute__((vector_size(%d)));\n", dtype_info(e)->c, name, t.lanes * dtype_bytes(e));
     return name;
 }
 
@@ -214,8 +215,16 @@ const char *c_wide(DType t) {
 }
 
 // ---- helper functions ----
+// Vectors wider than the registers have no settled way to be passed: such functions are always inlined.
+static bool passes_wide(const C *c, const char *result, const char *params) {
+    for (int i = 0; i < c->wide.n; i++)
+        if (strstr(result, c->wide.data[i]) || strstr(params, c->wide.data[i])) return true;
+    return false;
+}
+
 void c_function_text(C *c, const char *name, const char *result, const char *params, const char *body) {
-    str_printf(&c->helpers, "%s_INLINE %s %s(%s) {\n%s}\n", c->upper, result, name, params, body);
+    const char *always = passes_wide(c, result, params) ? "__attribute__((always_inline)) " : "";
+    str_printf(&c->helpers, "%s%s_INLINE %s %s(%s) {\n%s}\n", always, c->upper, result, name, params, body);
 }
 
 void c_function(C *c, const char *name, VType result, int nargs, const VType *args, const char *body) {
