@@ -21,7 +21,7 @@ static const Formula formulas[] = {
     {"Mish", "a0 * tanh(max(a0, 0.0) + log1p(exp(-abs(a0))))"},
     {"PRelu", "select(a0 < 0, a0 * a1, a0)"},
     {"Reciprocal", "1.0 / a0"},
-    {"Relu", "max(a0, 0)"},
+    {"Relu", "max(0, a0)"},
     {"Selu", "select(a0 > 0.0, $gamma * a0, $gamma * ($alpha * expm1(a0)))"},
     {"Shrink", "select(a0 < -$lambd, a0 + $bias, select(a0 > $lambd, a0 - $bias, 0.0$T))"},
     {"Softplus", "max(a0, 0.0) + log1p(exp(-abs(a0)))"},
@@ -247,6 +247,7 @@ static bool cast_to(ImportNode *n, DType to, bool saturate) {
     const Expr *a = x_arg(n->arena, 0, x->type);
     bool wraps = dtype_is_int(to) && dtype_info(to)->bits < 8 && dtype_is_float(x->type); // the oracle's: to a wide integer first
     if (wraps) a = x_cast(n->arena, DT_i32, a);
+    saturate &= dtype_is_float(to) && dtype_info(to)->bits == 8; // elsewhere casts is cast
     n->out[0] = g_map(&n->b, 1, &x, x->type == to ? a : saturate ? x_casts(n->arena, to, a) : x_cast(n->arena, to, a));
     return true;
 }
