@@ -5,7 +5,7 @@
 // content is known whole or not at all. Bodies of maps are evaluated over Dims: what depends on a condition is known only when the
 // condition is proven. Symbolic values are taken to fit 32 and 64 bits (they are sizes of tensors); narrower types need an interval that
 // proves it. Bools are 0 and 1.
-#include "graph.h"
+#include "graph_known.h"
 #include "strip.h"
 
 #include <string.h>
@@ -364,12 +364,12 @@ static void infer_if(Node *n) {
 void graph_infer_content(Graph *g, Node *n) {
     for (int i = 0; i < n->nout; i++) n->out[i]->content = NULL, n->out[i]->ncontent = 0;
     if (n->op == G_if) infer_if(n);
-    if (!rules[n->op]) return;
+    if (n->nout != 1) return;
     Value *v = n->out[0];
     Content c = {.g = g, .t = g->dims, .n = n, .rank = v->rank};
     if (!(dtype_is_int(v->type) || v->type == DT_bool) || v->rank > GRAPH_MAX_RANK || !fixed_shape(v, c.shape, &c.count)) return;
     c.elem = ARENA_ARRAY(g->arena, const Dim *, c.count + 1);
-    if (!rules[n->op](&c)) return;
+    if (!(rules[n->op] && rules[n->op](&c)) && !graph_known_content(g, n, c.elem)) return;
     v->content = c.elem;
     v->ncontent = c.count;
 }

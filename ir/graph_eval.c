@@ -482,7 +482,9 @@ bool graph_eval_node(const Node *n, const Tensor *in, Tensor *out, Arena *arena)
     Strided *x = ARENA_ARRAY(e.arena, Strided, n->nin + n->nout + 1), *y = x + n->nin;
     const Strided **p = ARENA_ARRAY(e.arena, const Strided *, n->nin + 1);
     for (int i = 0; i < n->nin; i++) {
-        strided_set(&x[i], in[i].type, in[i].rank, in[i].shape, in[i].data);
+        bool aligned = (uintptr_t)in[i].data % 8 == 0; // elements of a model file may lie anywhere
+        strided_set(&x[i], in[i].type, in[i].rank, in[i].shape,
+            aligned || !in[i].bytes ? in[i].data : arena_copy(e.arena, in[i].data, in[i].bytes));
         p[i] = &x[i];
     }
     bool ok = call_op(&e, n, p, y);

@@ -258,6 +258,19 @@ START_TEST(content_of_maps) {
 }
 END_TEST
 
+// Through floats, as Resize's sizes are computed: constants are evaluated, symbols stay unknown.
+START_TEST(content_through_floats) {
+    const Dim *sizes[3] = {n_(7), n_(10), N};
+    Value *x = g_dims(&b, 2, sizes), *half = g_const_float(&b, DT_f32, 0.5);
+    Value *y = g_cast(&b, DT_i64, g_map1(&b, X_floor, g_map2(&b, X_mul, g_cast(&b, DT_f32, x), half)));
+    expect_content(y, "3, 5");
+    Value *open = g_dims(&b, 3, sizes);
+    ck_assert_ptr_null(g_cast(&b, DT_i64, g_map2(&b, X_mul, g_cast(&b, DT_f32, open), half))->content);
+    expect_content(g_scan(&b, "sum", x, 0, false, false), "7, 17");
+    ck_assert_ptr_null(g_cast(&b, DT_i64, input(DT_f32, 1, n_(2), NULL, NULL))->content);
+}
+END_TEST
+
 // ---- text ----
 
 static const char *const samples[] = {
@@ -508,6 +521,7 @@ static Suite *suite(void) {
     tcase_add_test(c, if_of_two_shapes);
     tcase_add_test(c, shape_computation_folds);
     tcase_add_test(c, content_of_maps);
+    tcase_add_test(c, content_through_floats);
     tcase_add_loop_test(c, text_is_read_back, 0, (int)(sizeof samples / sizeof *samples));
     tcase_add_test(c, large_constants_are_blobs);
     tcase_add_loop_test(c, faulty_text_is_named, 0, (int)(sizeof faults / sizeof *faults));
