@@ -28,7 +28,7 @@ static void bind_name(Parser *ps, const char *name, size_t n, Value *v) {
     }
     Named *s = slot(ps->names, ps->cap, name, n);
     if (s->name) {
-        parse_fail(ps, "value %%%.*s is defined twice", (int)n, name);
+        graph_text_fail(ps, "value %%%.*s is defined twice", (int)n, name);
         return;
     }
     s->name = v->name = arena_strndup(ps->g->arena, name, n);
@@ -37,10 +37,10 @@ static void bind_name(Parser *ps, const char *name, size_t n, Value *v) {
 }
 
 static size_t value_name(Parser *ps, const char **start) {
-    if (!parse_expect(ps, "%")) return 0;
+    if (!graph_text_expect(ps, "%")) return 0;
     *start = ps->p;
     while (isalnum((unsigned char)*ps->p) || (*ps->p && strchr("_./-", *ps->p))) ps->p++;
-    if (ps->p == *start) parse_fail(ps, "expected a value's name after '%%'");
+    if (ps->p == *start) graph_text_fail(ps, "expected a value's name after '%%'");
     return (size_t)(ps->p - *start);
 }
 
@@ -53,7 +53,7 @@ static Value *use_value(Parser *ps) {
     size_t n = value_name(ps, &name);
     if (n == 0) return NULL;
     Value *v = find_value(ps, name, n);
-    return v ? v : parse_fail_at(ps, name, "value %%%.*s is not defined before its use", (int)n, name);
+    return v ? v : graph_text_fail_at(ps, name, "value %%%.*s is not defined before its use", (int)n, name);
 }
 
 // ---- dims, types ----
@@ -83,23 +83,23 @@ static const Dim *lookup_dim(void *ctx, const char *name, size_t n) {
 }
 
 static const Dim *dim(Parser *ps) {
-    parse_space(ps);
+    graph_text_space(ps);
     const char *start = ps->p;
     const Dim *d = dim_parse(ps->g->dims, &ps->p, lookup_dim, ps);
-    if (!d || dim_is_poison(d)) return parse_fail_at(ps, d ? start : ps->p, "expected an index expression");
+    if (!d || dim_is_poison(d)) return graph_text_fail_at(ps, d ? start : ps->p, "expected an index expression");
     return d;
 }
 
 // Dims up to `close`, which is read too.
 static DimList dims_until(Parser *ps, const char *close) {
     VEC(const Dim *) v = {0};
-    if (!parse_accept(ps, close)) {
+    if (!graph_text_accept(ps, close)) {
         do {
             const Dim *d = dim(ps);
             if (!d) return (DimList){0};
             vec_push(ps->g->arena, &v, d);
-        } while (parse_accept(ps, ","));
-        parse_expect(ps, close);
+        } while (graph_text_accept(ps, ","));
+        graph_text_expect(ps, close);
     }
     return (DimList){v.data, v.n};
 }
@@ -111,42 +111,42 @@ typedef struct {
 
 static bool type_of(Parser *ps, Typed *t) {
     const char *w;
-    size_t n = parse_word(ps, &w);
+    size_t n = graph_text_word(ps, &w);
     t->type = dtype_parse(w, n);
-    if (t->type == DT_none) return parse_fail_at(ps, w, "'%.*s' is no element type", (int)n, w);
-    if (!parse_expect(ps, "[")) return false;
+    if (t->type == DT_none) return graph_text_fail_at(ps, w, "'%.*s' is no element type", (int)n, w);
+    if (!graph_text_expect(ps, "[")) return false;
     t->shape = dims_until(ps, "]");
-    if (t->shape.n > GRAPH_MAX_RANK) parse_fail(ps, "rank %d is over the limit of %d", t->shape.n, GRAPH_MAX_RANK);
+    if (t->shape.n > GRAPH_MAX_RANK) graph_text_fail(ps, "rank %d is over the limit of %d", t->shape.n, GRAPH_MAX_RANK);
     return !ps->failed;
 }
 
 static void storage(Parser *ps, Value *v) {
-    if (!parse_accept(ps, "store")) return;
-    if (!parse_expect(ps, "(")) return;
+    if (!graph_text_accept(ps, "store")) return;
+    if (!graph_text_expect(ps, "(")) return;
     const char *w;
-    size_t n = parse_word(ps, &w);
+    size_t n = graph_text_word(ps, &w);
     int kind = 0;
     while (graph_store_name(kind) && (strlen(graph_store_name(kind)) != n || memcmp(graph_store_name(kind), w, n))) kind++;
     if (!graph_store_name(kind)) {
-        parse_fail_at(ps, w, "'%.*s' is no kind of storage", (int)n, w);
+        graph_text_fail_at(ps, w, "'%.*s' is no kind of storage", (int)n, w);
         return;
     }
     v->storage.kind = (StoreKind)kind;
-    if (parse_accept(ps, "root")) {
+    if (graph_text_accept(ps, "root")) {
         Rooted r = {.value = v, .at = ps->p};
         r.n = value_name(ps, &r.root);
         vec_push(ps->tmp, &ps->roots, r);
     }
-    if (parse_accept(ps, "offset")) v->storage.offset = dim(ps);
-    if (parse_accept(ps, "region")) v->storage.region = parse_word_or_quoted(ps);
-    if (parse_accept(ps, "align")) v->storage.align = (int)parse_integer(ps);
-    parse_expect(ps, ")");
+    if (graph_text_accept(ps, "offset")) v->storage.offset = dim(ps);
+    if (graph_text_accept(ps, "region")) v->storage.region = graph_text_word_or_quoted(ps);
+    if (graph_text_accept(ps, "align")) v->storage.align = (int)graph_text_integer(ps);
+    graph_text_expect(ps, ")");
 }
 
 // What may follow a type: the ONNX tensor's name and the storage.
 static void type_tail(Parser *ps, Value *v) {
-    parse_space(ps);
-    if (*ps->p == '"') v->label = parse_quoted(ps, NULL);
+    graph_text_space(ps);
+    if (*ps->p == '"') v->label = graph_text_quoted(ps, NULL);
     storage(ps, v);
 }
 
@@ -155,38 +155,38 @@ static void type_tail(Parser *ps, Value *v) {
 static void element(Parser *ps, DType t, char *at) {
     if (t == DT_str) {
         StringElement e = {0};
-        e.text = parse_quoted(ps, &e.size);
+        e.text = graph_text_quoted(ps, &e.size);
         memcpy(at, &e, sizeof e);
     } else if (t == DT_c64 || t == DT_c128) {
         DType part = t == DT_c64 ? DT_f32 : DT_f64;
-        scalar_write(parse_literal(ps, part), at);
-        scalar_write(parse_literal(ps, part), at + dtype_bytes(part));
+        scalar_write(graph_text_literal(ps, part), at);
+        scalar_write(graph_text_literal(ps, part), at + dtype_bytes(part));
     } else
-        scalar_write(parse_literal(ps, t), at);
+        scalar_write(graph_text_literal(ps, t), at);
 }
 
 static Data constant(Parser *ps, const Value *v) {
     size_t size = (size_t)dtype_bytes(v->type);
     int64_t count = graph_const_count(v);
     Data data = {0};
-    if (count < 0 || count > ((int64_t)1 << 40)) return parse_fail(ps, "a constant needs a constant shape"), data;
-    if (parse_accept(ps, "data")) {
-        int k = (int)parse_integer(ps);
+    if (count < 0 || count > ((int64_t)1 << 40)) return graph_text_fail(ps, "a constant needs a constant shape"), data;
+    if (graph_text_accept(ps, "data")) {
+        int k = (int)graph_text_integer(ps);
         if (!ps->blob || !ps->blob(ps->ctx, k, &data))
-            parse_fail(ps, "there is no side data %d", k);
+            graph_text_fail(ps, "there is no side data %d", k);
         else if (data.size != size * (size_t)count)
-            parse_fail(ps, "side data %d has %zu bytes, the type needs %zu", k, data.size, size * (size_t)count);
+            graph_text_fail(ps, "side data %d has %zu bytes, the type needs %zu", k, data.size, size * (size_t)count);
         return data;
     }
-    bool splat = parse_accept(ps, "splat");
-    if (!splat && !parse_expect(ps, "{")) return data;
+    bool splat = graph_text_accept(ps, "splat");
+    if (!splat && !graph_text_expect(ps, "{")) return data;
     char *bytes = arena_alloc(ps->g->arena, size * (size_t)count + 1);
     for (int64_t i = 0; i < (splat ? 1 : count) && !ps->failed; i++) {
-        if (i && !parse_expect(ps, ",")) return data;
+        if (i && !graph_text_expect(ps, ",")) return data;
         element(ps, v->type, bytes + (size_t)i * size);
     }
     for (int64_t i = 1; splat && i < count; i++) memcpy(bytes + (size_t)i * size, bytes, size);
-    if (!splat) parse_expect(ps, "}");
+    if (!splat) graph_text_expect(ps, "}");
     data.bytes = bytes;
     data.size = size * (size_t)count;
     return data;
@@ -216,21 +216,21 @@ static void skip_group(Parser *ps) {
         else if (!quote)
             depth += (*ps->p == '(') - (*ps->p == ')');
     }
-    if (depth) parse_fail_at(ps, open, "'(' is not closed");
+    if (depth) graph_text_fail_at(ps, open, "'(' is not closed");
 }
 
 static void list_field(Parser *ps, Node *n, const GField *f) {
-    if (!parse_expect(ps, "(")) return;
+    if (!graph_text_expect(ps, "(")) return;
     VEC(int64_t) ints = {0};
     VEC(double) floats = {0};
-    if (!parse_accept(ps, ")")) {
+    if (!graph_text_accept(ps, ")")) {
         do {
             if (f->kind == FK_ints)
-                vec_push(ps->g->arena, &ints, parse_integer(ps));
+                vec_push(ps->g->arena, &ints, graph_text_integer(ps));
             else
-                vec_push(ps->g->arena, &floats, parse_number(ps));
-        } while (parse_accept(ps, ",") && !ps->failed);
-        parse_expect(ps, ")");
+                vec_push(ps->g->arena, &floats, graph_text_number(ps));
+        } while (graph_text_accept(ps, ",") && !ps->failed);
+        graph_text_expect(ps, ")");
     }
     if (f->kind == FK_ints)
         *FIELD_AT(IntList, n, f) = (IntList){ints.data, ints.n};
@@ -240,16 +240,16 @@ static void list_field(Parser *ps, Node *n, const GField *f) {
 
 static void field(Parser *ps, Node *n, const GField *f, PendingList *later) {
     switch (f->kind) {
-    case FK_int: *FIELD_AT(int64_t, n, f) = parse_integer(ps); break;
-    case FK_f64: *FIELD_AT(double, n, f) = parse_number(ps); break;
-    case FK_text: *FIELD_AT(const char *, n, f) = parse_word_or_quoted(ps); break;
+    case FK_int: *FIELD_AT(int64_t, n, f) = graph_text_integer(ps); break;
+    case FK_f64: *FIELD_AT(double, n, f) = graph_text_number(ps); break;
+    case FK_text: *FIELD_AT(const char *, n, f) = graph_text_word_or_quoted(ps); break;
     case FK_ints:
     case FK_params: list_field(ps, n, f); break;
     case FK_dims:
     case FK_expr:
-        if (!parse_expect(ps, "(")) return;
+        if (!graph_text_expect(ps, "(")) return;
         if (later->n == 8) {
-            parse_fail(ps, "too many fields");
+            graph_text_fail(ps, "too many fields");
             return;
         }
         later->data[later->n++] = (Pending){f, ps->p};
@@ -257,14 +257,14 @@ static void field(Parser *ps, Node *n, const GField *f, PendingList *later) {
         break;
     case FK_scalar:
         later->data[later->n++] = (Pending){f, ps->p};
-        parse_space(ps);
+        graph_text_space(ps);
         if (*ps->p == '"')
-            parse_quoted(ps, NULL);
+            graph_text_quoted(ps, NULL);
         else
             while (*ps->p && !isspace((unsigned char)*ps->p)) ps->p++;
         break;
     case FK_data:
-    case FK_regions: parse_fail(ps, "'%s' is no written field", f->name); break;
+    case FK_regions: graph_text_fail(ps, "'%s' is no written field", f->name); break;
     }
 }
 
@@ -302,9 +302,9 @@ static void expr_field(Parser *ps, Node *n, const GField *f) {
     ps->score = n->op == G_attention;
     DType want = n->nout == 1 && !ps->score ? n->out[0]->type : DT_none;
     const Expr *x = expr_parse(&e, &ps->p, vtype(want, 1));
-    if (!x) parse_fail(ps, "%s", e.error[0] ? e.error : "expected an expression");
+    if (!x) graph_text_fail(ps, "%s", e.error[0] ? e.error : "expected an expression");
     *FIELD_AT(const Expr *, n, f) = x;
-    parse_expect(ps, ")");
+    graph_text_expect(ps, ")");
 }
 
 static void late_fields(Parser *ps, Node *n, const PendingList *later) {
@@ -319,7 +319,7 @@ static void late_fields(Parser *ps, Node *n, const PendingList *later) {
         if (f->kind == FK_expr)
             expr_field(ps, n, f);
         else if (f->kind == FK_scalar)
-            n->fill = parse_literal(ps, n->out[0]->type);
+            n->fill = graph_text_literal(ps, n->out[0]->type);
         else
             *FIELD_AT(DimList, n, f) = dims_until(ps, ")");
     }
@@ -334,17 +334,17 @@ static void late_fields(Parser *ps, Node *n, const PendingList *later) {
 static void region(Parser *ps, Region *r);
 
 static void origin(Parser *ps, Node *n) {
-    if (parse_accept(ps, "@")) n->label = parse_quoted(ps, NULL);
-    if (parse_accept(ps, "(")) {
+    if (graph_text_accept(ps, "@")) n->label = graph_text_quoted(ps, NULL);
+    if (graph_text_accept(ps, "(")) {
         size_t len = strcspn(ps->p, ")\n");
         n->onnx = arena_strndup(ps->g->arena, ps->p, len);
         ps->p += len;
-        parse_expect(ps, ")");
+        graph_text_expect(ps, ")");
     }
-    if (parse_accept(ps, "#")) n->onnx_id = (int)parse_integer(ps);
-    if (parse_accept(ps, "group")) n->group = (int)parse_integer(ps);
+    if (graph_text_accept(ps, "#")) n->onnx_id = (int)graph_text_integer(ps);
+    if (graph_text_accept(ps, "group")) n->group = (int)graph_text_integer(ps);
     if (n->onnx_id < 0 || n->onnx_id > (1 << 22)) {
-        parse_fail(ps, "node number %d is out of range", n->onnx_id);
+        graph_text_fail(ps, "node number %d is out of range", n->onnx_id);
         return;
     }
     Graph *g = ps->g;
@@ -357,11 +357,11 @@ static void origin(Parser *ps, Node *n) {
 
 static void node_regions(Parser *ps, Node *n) {
     VEC(Region *) regions = {0};
-    while (!ps->failed && parse_accept(ps, regions.n ? "else" : "{")) {
-        if (regions.n && !parse_expect(ps, "{")) return;
+    while (!ps->failed && graph_text_accept(ps, regions.n ? "else" : "{")) {
+        if (regions.n && !graph_text_expect(ps, "{")) return;
         Region *r = graph_region_new(ps->g, n);
         region(ps, r);
-        parse_expect(ps, "}");
+        graph_text_expect(ps, "}");
         vec_push(ps->g->arena, &regions, r);
     }
     n->regions.data = regions.data;
@@ -392,7 +392,7 @@ static void node_body(Parser *ps, Node *n) {
     }
     for (;;) {
         const char *before = ps->p, *w;
-        size_t len = parse_word(ps, &w);
+        size_t len = graph_text_word(ps, &w);
         const GField *f = graph_field_find(w, len);
         if (!f || !graph_field_used(n->op, f)) {
             ps->p = before;
@@ -403,7 +403,7 @@ static void node_body(Parser *ps, Node *n) {
     }
     node_regions(ps, n);
     for (int i = 0; i < n->nout && !ps->failed; i++) {
-        if (!parse_expect(ps, i ? "," : ":")) return;
+        if (!graph_text_expect(ps, i ? "," : ":")) return;
         typed_output(ps, n->out[i]);
         if (!ps->failed) type_tail(ps, n->out[i]);
     }
@@ -418,32 +418,32 @@ typedef struct {
 // Reads `%a, %b = op …` or `op …`; the caller has seen that one begins.
 static void node(Parser *ps, Region *r) {
     VEC(Name) outs = {0};
-    parse_space(ps);
+    graph_text_space(ps);
     if (*ps->p == '%') {
         do {
             Name name;
             name.n = value_name(ps, &name.name);
             vec_push(ps->tmp, &outs, name);
-        } while (parse_accept(ps, ",") && !ps->failed);
-        parse_expect(ps, "=");
+        } while (graph_text_accept(ps, ",") && !ps->failed);
+        graph_text_expect(ps, "=");
     }
     const char *w;
-    size_t len = parse_word(ps, &w);
+    size_t len = graph_text_word(ps, &w);
     GOp op = gop_parse(w, len);
     if (op == G_COUNT) {
-        parse_fail_at(ps, w, "'%.*s' is no operation", (int)len, w);
+        graph_text_fail_at(ps, w, "'%.*s' is no operation", (int)len, w);
         return;
     }
     VEC(Value *) in = {0};
-    parse_space(ps);
+    graph_text_space(ps);
     if (*ps->p == '%') do
             vec_push(ps->tmp, &in, use_value(ps));
-        while (parse_accept(ps, ",") && !ps->failed);
+        while (graph_text_accept(ps, ",") && !ps->failed);
     if (ps->failed) return;
     const GOpInfo *info = gop_info(op);
     if (in.n < info->min_in || (info->max_in >= 0 && in.n > info->max_in))
-        parse_fail_at(ps, w, "%s does not take %d inputs", info->name, in.n);
-    if (info->nout >= 0 && outs.n != info->nout) parse_fail_at(ps, w, "%s has %d outputs, found %d", info->name, info->nout, outs.n);
+        graph_text_fail_at(ps, w, "%s does not take %d inputs", info->name, in.n);
+    if (info->nout >= 0 && outs.n != info->nout) graph_text_fail_at(ps, w, "%s has %d outputs, found %d", info->name, info->nout, outs.n);
     if (ps->failed) return;
     Builder b = {.g = ps->g, .region = r};
     Node *n = graph_add_node(&b, op, in.n, in.data, outs.n);
@@ -459,41 +459,42 @@ static void param(Parser *ps, Region *r) {
     const char *name;
     size_t n = value_name(ps, &name);
     Typed t;
-    if (!n || !parse_expect(ps, ":") || !type_of(ps, &t)) return;
+    if (!n || !graph_text_expect(ps, ":") || !type_of(ps, &t)) return;
     Value *v = graph_param(r, NULL, t.type, t.shape.n, (const Dim *const *)t.shape.data);
     bind_name(ps, name, n, v);
     type_tail(ps, v);
 }
 
 static void region(Parser *ps, Region *r) {
-    while (!ps->failed && parse_accept(ps, "param")) param(ps, r);
-    while (!ps->failed && !parse_accept(ps, "yield")) node(ps, r);
-    parse_space(ps);
+    while (!ps->failed && graph_text_accept(ps, "param")) param(ps, r);
+    while (!ps->failed && !graph_text_accept(ps, "yield")) node(ps, r);
+    graph_text_space(ps);
     if (*ps->p != '%' || ps->failed) return;
     do {
         Value *v = use_value(ps);
         vec_push(ps->g->arena, &r->yields, v);
-    } while (parse_accept(ps, ",") && !ps->failed);
+    } while (graph_text_accept(ps, ",") && !ps->failed);
 }
 
 // ---- the whole ----
 
 static void symbol(Parser *ps, SymKind kind) {
-    parse_space(ps);
-    const char *start = ps->p, *name = *ps->p == '"' || isalpha((unsigned char)*ps->p) || *ps->p == '_' ? parse_word_or_quoted(ps) : NULL;
+    graph_text_space(ps);
+    const char *start = ps->p,
+               *name = *ps->p == '"' || isalpha((unsigned char)*ps->p) || *ps->p == '_' ? graph_text_word_or_quoted(ps) : NULL;
     const Dim *lo = NULL, *hi = NULL;
     if (!name || !*name) {
-        parse_fail_at(ps, start, "expected a symbol's name");
+        graph_text_fail_at(ps, start, "expected a symbol's name");
         return;
     }
     if (lookup_dim(ps, name, strlen(name))) {
-        parse_fail_at(ps, start, "symbol %s is defined twice", name);
+        graph_text_fail_at(ps, start, "symbol %s is defined twice", name);
         return;
     }
-    if (parse_accept(ps, "in")) {
-        parse_space(ps);
+    if (graph_text_accept(ps, "in")) {
+        graph_text_space(ps);
         if (*ps->p != '.') lo = dim(ps);
-        if (ps->failed || !parse_expect(ps, "..")) return;
+        if (ps->failed || !graph_text_expect(ps, "..")) return;
         // An upper bound stands on the same line.
         while (*ps->p == ' ') ps->p++;
         if (*ps->p && *ps->p != '\n' && *ps->p != ';') hi = dim(ps);
@@ -507,27 +508,27 @@ static void output(Parser *ps) {
     Value *v = use_value(ps);
     if (!v) return;
     if (v->region != g->body) {
-        parse_fail(ps, "an output must be defined outside of inner regions");
+        graph_text_fail(ps, "an output must be defined outside of inner regions");
         return;
     }
     vec_push(g->arena, &g->body->yields, v);
-    parse_space(ps);
-    vec_push(g->arena, &g->output_names, *ps->p == '"' ? parse_quoted(ps, NULL) : NULL);
+    graph_text_space(ps);
+    vec_push(g->arena, &g->output_names, *ps->p == '"' ? graph_text_quoted(ps, NULL) : NULL);
 }
 
 static void statement(Parser *ps) {
     Graph *g = ps->g;
-    if (parse_accept(ps, "metadata")) {
-        for (int i = 0; i < 2 && !ps->failed; i++) vec_push(g->arena, &g->metadata, parse_quoted(ps, NULL));
-    } else if (parse_accept(ps, "dim"))
+    if (graph_text_accept(ps, "metadata")) {
+        for (int i = 0; i < 2 && !ps->failed; i++) vec_push(g->arena, &g->metadata, graph_text_quoted(ps, NULL));
+    } else if (graph_text_accept(ps, "dim"))
         symbol(ps, SYM_MODEL);
-    else if (parse_accept(ps, "data")) {
-        if (parse_expect(ps, "dim")) symbol(ps, SYM_DATA);
-    } else if (parse_accept(ps, "input"))
+    else if (graph_text_accept(ps, "data")) {
+        if (graph_text_expect(ps, "dim")) symbol(ps, SYM_DATA);
+    } else if (graph_text_accept(ps, "input"))
         param(ps, g->body);
-    else if (parse_accept(ps, "output"))
+    else if (graph_text_accept(ps, "output"))
         output(ps);
-    else if (parse_accept(ps, "tie")) {
+    else if (graph_text_accept(ps, "tie")) {
         StateTie t = {.in = use_value(ps)};
         t.out = ps->failed ? NULL : use_value(ps);
         vec_push(g->arena, &g->states, t);
@@ -539,7 +540,7 @@ static void resolve_roots(Parser *ps) {
     for (int i = 0; i < ps->roots.n && !ps->failed; i++) {
         const Rooted *r = &ps->roots.data[i];
         r->value->storage.root = find_value(ps, r->root, r->n);
-        if (!r->value->storage.root) parse_fail_at(ps, r->at, "value %%%.*s is not defined", (int)r->n, r->root);
+        if (!r->value->storage.root) graph_text_fail_at(ps, r->at, "value %%%.*s is not defined", (int)r->n, r->root);
     }
 }
 
@@ -547,8 +548,8 @@ Graph *graph_parse_blobs(const char *text, const char *file, Diag *d, bool (*blo
     const char *outer = d->file;
     d->file = file;
     Parser ps = {.text = text, .p = text, .d = d, .g = graph_new(""), .tmp = arena_new(), .blob = blob, .ctx = ctx};
-    if (parse_expect(&ps, "graph")) ps.g->name = parse_word_or_quoted(&ps);
-    for (parse_space(&ps); *ps.p && !ps.failed; parse_space(&ps)) statement(&ps);
+    if (graph_text_expect(&ps, "graph")) ps.g->name = graph_text_word_or_quoted(&ps);
+    for (graph_text_space(&ps); *ps.p && !ps.failed; graph_text_space(&ps)) statement(&ps);
     resolve_roots(&ps);
     arena_free(ps.tmp);
     d->file = outer;

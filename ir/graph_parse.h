@@ -36,17 +36,17 @@ typedef struct {
 } Parser;
 
 // Reports "line N: …" for the position `at`, once; returns NULL.
-void *parse_fail_at(Parser *ps, const char *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-#define parse_fail(ps, ...) parse_fail_at(ps, (ps)->p, __VA_ARGS__)
+void *graph_text_fail_at(Parser *ps, const char *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#define graph_text_fail(ps, ...) graph_text_fail_at(ps, (ps)->p, __VA_ARGS__)
 
-void parse_space(Parser *ps);                      // skips blanks and comments
-bool parse_accept(Parser *ps, const char *token);  // reads the token if it stands there (whole words only)
-bool parse_expect(Parser *ps, const char *token);  // the same, a fault if not
-size_t parse_word(Parser *ps, const char **start); // letters, digits and _; 0: none
-const char *parse_quoted(Parser *ps, size_t *n);   // NULL after a fault
-const char *parse_word_or_quoted(Parser *ps);
-int64_t parse_integer(Parser *ps);
-double parse_number(Parser *ps);
-Scalar parse_literal(Parser *ps, DType t); // as graph_print writes a scalar of type t
+void graph_text_space(Parser *ps);                      // skips blanks and comments
+bool graph_text_accept(Parser *ps, const char *token);  // reads the token if it stands there (whole words only)
+bool graph_text_expect(Parser *ps, const char *token);  // the same, a fault if not
+size_t graph_text_word(Parser *ps, const char **start); // letters, digits and _; 0: none
+const char *graph_text_quoted(Parser *ps, size_t *n);   // NULL after a fault
+const char *graph_text_word_or_quoted(Parser *ps);
+int64_t graph_text_integer(Parser *ps);
+double graph_text_number(Parser *ps);
+Scalar graph_text_literal(Parser *ps, DType t); // as graph_print writes a scalar of type t
 
 #endif

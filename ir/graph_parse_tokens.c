@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *parse_fail_at(Parser *ps, const char *at, const char *fmt, ...) {
+void *graph_text_fail_at(Parser *ps, const char *at, const char *fmt, ...) {
     if (ps->failed) return NULL;
     ps->failed = true;
     int line = 1;
@@ -22,7 +22,7 @@ void *parse_fail_at(Parser *ps, const char *at, const char *fmt, ...) {
 
 // ---- tokens ----
 
-void parse_space(Parser *ps) {
+void graph_text_space(Parser *ps) {
     for (;;) {
         while (isspace((unsigned char)*ps->p)) ps->p++;
         if (*ps->p != ';') return;
@@ -30,8 +30,8 @@ void parse_space(Parser *ps) {
     }
 }
 
-bool parse_accept(Parser *ps, const char *token) {
-    parse_space(ps);
+bool graph_text_accept(Parser *ps, const char *token) {
+    graph_text_space(ps);
     size_t n = strlen(token);
     if (strncmp(ps->p, token, n)) return false;
     if (isalnum((unsigned char)token[n - 1]) && (isalnum((unsigned char)ps->p[n]) || ps->p[n] == '_')) return false;
@@ -39,14 +39,14 @@ bool parse_accept(Parser *ps, const char *token) {
     return true;
 }
 
-bool parse_expect(Parser *ps, const char *token) {
-    if (parse_accept(ps, token)) return true;
-    parse_fail(ps, "expected '%s', found '%.*s'", token, (int)strcspn(ps->p, "\n") > 20 ? 20 : (int)strcspn(ps->p, "\n"), ps->p);
+bool graph_text_expect(Parser *ps, const char *token) {
+    if (graph_text_accept(ps, token)) return true;
+    graph_text_fail(ps, "expected '%s', found '%.*s'", token, (int)strcspn(ps->p, "\n") > 20 ? 20 : (int)strcspn(ps->p, "\n"), ps->p);
     return false;
 }
 
-size_t parse_word(Parser *ps, const char **start) {
-    parse_space(ps);
+size_t graph_text_word(Parser *ps, const char **start) {
+    graph_text_space(ps);
     *start = ps->p;
     while (isalnum((unsigned char)*ps->p) || *ps->p == '_') ps->p++;
     return (size_t)(ps->p - *start);
@@ -57,8 +57,8 @@ static int hex(char c) {
 }
 
 // A quoted text; NULL after a fault.
-const char *parse_quoted(Parser *ps, size_t *n) {
-    if (!parse_expect(ps, "\"")) return NULL;
+const char *graph_text_quoted(Parser *ps, size_t *n) {
+    if (!graph_text_expect(ps, "\"")) return NULL;
     Str s = {0};
     str_add(&s, "");
     while (*ps->p && *ps->p != '"') {
@@ -79,51 +79,51 @@ const char *parse_quoted(Parser *ps, size_t *n) {
     char *out = arena_strndup(ps->g->arena, s.data, s.n);
     if (n) *n = s.n;
     str_free(&s);
-    return parse_expect(ps, "\"") ? out : NULL;
+    return graph_text_expect(ps, "\"") ? out : NULL;
 }
 
-const char *parse_word_or_quoted(Parser *ps) {
-    parse_space(ps);
-    if (*ps->p == '"') return parse_quoted(ps, NULL);
+const char *graph_text_word_or_quoted(Parser *ps) {
+    graph_text_space(ps);
+    if (*ps->p == '"') return graph_text_quoted(ps, NULL);
     const char *w;
-    size_t n = parse_word(ps, &w);
-    if (n == 0) return parse_fail(ps, "expected a word");
+    size_t n = graph_text_word(ps, &w);
+    if (n == 0) return graph_text_fail(ps, "expected a word");
     return arena_strndup(ps->g->arena, w, n);
 }
 
-int64_t parse_integer(Parser *ps) {
-    parse_space(ps);
+int64_t graph_text_integer(Parser *ps) {
+    graph_text_space(ps);
     char *end;
     long long v = strtoll(ps->p, &end, 10);
-    if (end == ps->p) parse_fail(ps, "expected an integer");
+    if (end == ps->p) graph_text_fail(ps, "expected an integer");
     ps->p = end;
     return v;
 }
 
-double parse_number(Parser *ps) {
-    parse_space(ps);
+double graph_text_number(Parser *ps) {
+    graph_text_space(ps);
     char *end;
     double v = strtod(ps->p, &end);
-    if (end == ps->p) parse_fail(ps, "expected a number");
+    if (end == ps->p) graph_text_fail(ps, "expected a number");
     ps->p = end;
     return v;
 }
 
-Scalar parse_literal(Parser *ps, DType t) {
-    parse_space(ps);
+Scalar graph_text_literal(Parser *ps, DType t) {
+    graph_text_space(ps);
     char *end = NULL;
     Scalar s = scalar_int(t, 0);
     switch (dtype_info(t)->cls) {
     case 'F': s = scalar_float(t, t == DT_f32 ? (double)strtof(ps->p, &end) : strtod(ps->p, &end)); break;
     case 'B':
-        if (parse_accept(ps, "true")) return scalar_int(t, 1);
-        if (!parse_accept(ps, "false")) parse_fail(ps, "expected true or false");
+        if (graph_text_accept(ps, "true")) return scalar_int(t, 1);
+        if (!graph_text_accept(ps, "false")) graph_text_fail(ps, "expected true or false");
         return s;
     case 'U': s.u = strtoull(ps->p, &end, 10); break;
     default: s.i = strtoll(ps->p, &end, 10);
     }
     if (end == ps->p || !end)
-        parse_fail(ps, "expected a number of type %s", dtype_name(t));
+        graph_text_fail(ps, "expected a number of type %s", dtype_name(t));
     else
         ps->p = end;
     return s;
