@@ -44,6 +44,12 @@ static bool write_c(Job *j, Diag *d) {
     bool ok = codegen_c(j->pipeline.program, &j->emit, &source, &header, d);
     if (ok && j->form == FORM_C) ok = outputs_write(&j->outputs, j->path, source.data, source.n, d);
     if (ok && !one_file) ok = outputs_write(&j->outputs, path_with_suffix(j->arena, j->path, ".h"), header.data, header.n, d);
+    if (ok && j->form == FORM_C && j->emit.weights_apart) {
+        Str blob = {0};
+        codegen_weights(j->pipeline.program, &blob);
+        ok = outputs_write(&j->outputs, path_with_suffix(j->arena, j->path, ".bin"), blob.data, blob.n, d);
+        str_free(&blob);
+    }
     str_free(&source);
     str_free(&header);
     return ok;
@@ -108,9 +114,21 @@ static bool prepare(Job *j, const Options *o, Diag *d) {
     return true;
 }
 
+// Weights stand in the source up to a size that C compilers take in seconds; one file on standard output holds everything.
+static bool choose_weights(Job *j, const Options *o, Diag *d) {
+    enum { INLINE_BYTES = 4 << 20 };
+    const char *form = options_text(o, OPT_weights, NULL);
+    bool one_file = !strcmp(j->path, "-"), large = codegen_weights_bytes(j->pipeline.program) > INLINE_BYTES;
+    bool file = form && !strcmp(form, "file"), in_source = form && !strcmp(form, "inline");
+    if (form && !file && !in_source) diag_error(d, EXIT_USAGE, "--weights: expected inline or file, found '%s'", form);
+    if (file && (one_file || j->form != FORM_C)) diag_error(d, EXIT_USAGE, "--weights=file goes with C written to a file");
+    j->emit.weights_apart = j->form == FORM_C && !one_file && (file || (!form && large));
+    return !d->errors;
+}
+
 ExitCode cmd_compile(const Options *o, Diag *d) {
     Job j = {.arena = o->arena, .outputs = {.arena = o->arena}};
-    bool ok = prepare(&j, o, d) && pipeline_program(&j.pipeline, j.model, d) && write_all(&j, d);
+    bool ok = prepare(&j, o, d) && pipeline_program(&j.pipeline, j.model, d) && choose_weights(&j, o, d) && write_all(&j, d);
     if (ok && options_has(o, OPT_depfile)) ok = write_depfile(&j, d);
     if (ok && !d->errors) ok = outputs_commit(&j.outputs, d);
     outputs_discard(&j.outputs);

@@ -70,35 +70,48 @@ static const char *cache_key(Arena *a, const ToolOptions *t, const Str *source) 
     return known ? arena_printf(a, "%016llx%016llx.so", (unsigned long long)h, (unsigned long long)second) : NULL;
 }
 
-static Exec *compile_and_load(Arena *a, const Str *source, const ToolOptions *t, const char *folder, const char *kept, Diag *d) {
-    const char *so = arena_printf(a, "%s/build-%ld.so", folder, (long)getpid());
-    bool ok = toolchain_shared(source, t, so, d);
-    if (ok && kept && rename(so, kept)) kept = NULL;
-    Exec *e = ok ? exec_from_library(kept ? kept : so, exec_prefix, d) : NULL;
-    if (!kept) unlink(so);
+// A library and, where the weights are apart, the file beside it.
+typedef struct {
+    Str source, blob;
+} Emitted;
+
+static Exec *compile_and_load(Arena *a, const Emitted *m, const ToolOptions *t, const char *folder, const char *kept, Diag *d) {
+    const char *so = arena_printf(a, "%s/build-%ld.so", folder, (long)getpid()), *bin = path_with_suffix(a, so, ".bin");
+    bool ok = toolchain_shared(&m->source, t, so, d) && (!m->blob.n || file_write(bin, m->blob.data, m->blob.n, d));
+    bool moved = ok && kept && (!m->blob.n || !rename(bin, path_with_suffix(a, kept, ".bin"))) && !rename(so, kept);
+    Exec *e = ok ? exec_from_library(moved ? kept : so, exec_prefix, d) : NULL;
+    if (!moved) {
+        unlink(so);
+        unlink(bin);
+    }
     return e;
 }
 
 Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *d) {
     Arena *a = arena_new();
     Exec *e = NULL;
-    Str source = {0}, header = {0};
-    EmitOptions emit = {.prefix = exec_prefix, .options = options, .export_info = true};
-    bool ok = codegen_c(p, &emit, &source, &header, d);
-    const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &source) : NULL;
+    enum { INLINE_BYTES = 1 << 20 };
+    Emitted m = {0};
+    Str header = {0};
+    EmitOptions emit = {.prefix = exec_prefix, .options = options, .export_info = true, .weights_apart = codegen_weights_bytes(p) > INLINE_BYTES};
+    bool ok = codegen_c(p, &emit, &m.source, &header, d); // its text names the blob's hash
+    if (ok && emit.weights_apart) codegen_weights(p, &m.blob);
+    const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &m.source) : NULL;
     const char *kept = key ? arena_printf(a, "%s/%s", folder, key) : NULL;
     ok = ok && !d->errors;
-    if (ok && kept && file_exists(kept)) {
+    bool complete = ok && kept && file_exists(kept) && (!m.blob.n || file_exists(path_with_suffix(a, kept, ".bin")));
+    if (complete) {
         utime(kept, NULL);
         e = exec_from_library(kept, exec_prefix, d);
     } else if (ok && kept) {
-        e = compile_and_load(a, &source, t, folder, kept, d);
+        e = compile_and_load(a, &m, t, folder, kept, d);
         cache_trim(a, folder);
     } else if (ok && (folder = dir_temp(a, d))) {
-        e = compile_and_load(a, &source, t, folder, NULL, d);
+        e = compile_and_load(a, &m, t, folder, NULL, d);
         dir_remove(folder);
     }
-    str_free(&source);
+    str_free(&m.source);
+    str_free(&m.blob);
     str_free(&header);
     arena_free(a);
     return e;

@@ -157,6 +157,7 @@ static void print_kernels(C *c) {
 
 // ---- constants ----
 static void print_constants(C *c) {
+    if (c->l->weights_bytes) return;
     for (int i = 0; i < c->p->buffers.n; i++) {
         const LoopBuffer *b = c->p->buffers.data[i];
         if (b->kind != BUF_CONST || !ptrset_count(&c->main_uses, &b->var)) continue;
@@ -179,8 +180,10 @@ static void print_guards(C *c, Str *s) {
         s, "#ifdef __FAST_MATH__\n#error \"this file needs floating point as the standard has it: compile without -ffast-math\"\n#endif\n");
     str_add(s, "#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)\n"
                "#error \"this file needs floats computed in their own precision: compile with -msse2 -mfpmath=sse\"\n#endif\n");
-    str_add(s, "// a * b + c is never contracted\n#if defined(__clang__)\n#pragma clang fp contract(off)\n#elif defined(__GNUC__)\n"
-               "#pragma GCC optimize(\"fp-contract=off\")\n#endif\n");
+    str_printf(s,
+        "// a * b + c is never contracted\n#if defined(__clang__)\n#pragma clang fp contract(off)\n#elif defined(__GNUC__)\n"
+        "#pragma GCC optimize(\"fp-contract=off\"%s)\n#endif\n",
+        c->hosted ? "" : ", \"no-tree-loop-distribute-patterns\"");
     if (c->wide.n) // functions that pass such vectors are static and all compiled for one target
         str_add(s, "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n");
     if (c->intrinsics) str_add(s, "#include <immintrin.h>\n");
@@ -204,11 +207,15 @@ static void print_macros(C *c, Str *s) {
             "inline\n",
             u, u, u, u);
     } else {
+        // loops that copy must not become calls of memmove, which a microcontroller without libc lacks
         str_printf(s,
-            "#ifdef __GNUC__\n#define %s_ALIAS __attribute__((may_alias))\n#define %s_INLINE __attribute__((unused)) static inline\n"
+            "#if defined(__clang__)\n#define %s_TARGET __attribute__((no_builtin(\"memmove\")))\n#else\n#define %s_TARGET\n#endif\n", u, u);
+        str_printf(s,
+            "#ifdef __GNUC__\n#define %s_ALIAS __attribute__((may_alias))\n#define %s_INLINE __attribute__((unused)) %s_TARGET static "
+            "inline\n"
             "#else\n#define %s_ALIAS\n#define %s_INLINE static inline\n#endif\n",
-            u, u, u, u);
-        str_printf(s, "#define %s_KERNEL static\n", u);
+            u, u, u, u, u);
+        str_printf(s, "#define %s_KERNEL %s_TARGET static\n", u, u);
     }
     str_printf(s, "typedef ptrdiff_t %s_idx;\n", c->prefix);
 }
@@ -264,6 +271,7 @@ bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header,
     c.hosted = c.target->hosted;
     c.x86 = c.hosted && strncmp(c.target->triple, "x86_64", 6) == 0;
     c.l = codegen_layout(c.a, p, o->prefix, d);
+    if (c.l && o->weights_apart) layout_weights(c.l, p);
     bool ok = c.l && print_program(&c, source, header);
     Str *parts[] = {&c.types, &c.helpers, &c.data, &c.code};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) str_free(parts[i]);

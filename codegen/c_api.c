@@ -116,6 +116,7 @@ static void header_sizes(C *c, Str *s) {
     }
     str_printf(s, "#define %s_STATE_BYTES %zu\n", u, c->l->state_bytes);
     if (c->l->state_bytes) str_printf(s, "#define %s_STATE(name) static %s_ALIGNED unsigned char name[%zu]\n", u, u, c->l->state_bytes);
+    if (c->l->weights_bytes) str_printf(s, "#define %s_WEIGHTS_BYTES %zu // of the file beside this one, for env->weights, aligned to %d\n", u, c->l->weights_bytes, LAYOUT_ALIGN);
     for (int i = 0; i < c->l->nregions; i++) {
         const LayoutRegion *r = &c->l->regions[i];
         str_printf(s, "#define %s_REGION_%s_BYTES %zu // env->regions[%d], aligned to %d\n", u, r->cname, r->bytes, i, LAYOUT_ALIGN);
@@ -270,6 +271,12 @@ static void run_env_function(C *c) {
     check(c, "need == SIZE_MAX", CODE_SHAPE);
     check(c, c_fmt(c, "need != 0 && (e.arena == NULL || e.arena_bytes < need || ((uintptr_t)e.arena & %d) != 0)", LAYOUT_ALIGN - 1),
         CODE_ARENA);
+    if (c->l->weights_bytes) {
+        c_line(c, "uint64_t weights_hash = 0;");
+        check(c, c_fmt(c, "e.weights == NULL || e.weights_bytes < %zu || ((uintptr_t)e.weights & %d) != 0", c->l->weights_bytes, LAYOUT_ALIGN - 1), CODE_WEIGHTS);
+        c_line(c, "memcpy(&weights_hash, (const unsigned char *)e.weights + 16, sizeof weights_hash);");
+        check(c, c_fmt(c, "weights_hash != 0x%llxu", (unsigned long long)c->l->weights_hash), CODE_WEIGHTS);
+    }
     if (c->l->nregions) check(c, "e.regions == NULL", CODE_ARENA);
     for (int i = 0; i < c->l->nregions; i++)
         check(c, c_fmt(c, "e.regions[%d] == NULL || ((uintptr_t)e.regions[%d] & %d) != 0", i, i, LAYOUT_ALIGN - 1), CODE_ARENA);
@@ -466,7 +473,7 @@ static void info_table(C *c) {
         table(c, "dim_names", l->ndims));
     str_printf(s, "    %s, %s, %s,\n", table(c, "dim_lo", l->ndims), table(c, "dim_hi", l->ndims), table(c, "nodes", c->p->node_names.n));
     str_printf(s, "    %zu, %s_arena_arrays, %s_run_arrays, %s_state_init,\n", l->state_bytes, c->prefix, c->prefix, c->prefix);
-    str_printf(s, "    %s, %s, %d};\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team);
+    str_printf(s, "    %s, %s, %d, %zu};\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team, l->weights_bytes);
 }
 
 void c_api(C *c) {

@@ -13,10 +13,15 @@ typedef struct {
     const char *header;  // name in #include, NULL: one self-contained file
     const char *options; // effective options, for the header's text
     bool export_info;    // emit PREFIX_info (the loader's table)
+    bool weights_apart;  // C: the constants are not in the source but in the blob that env->weights points at
 } EmitOptions;
 
 // Appends the source and the header. false after diag_error (what the target cannot express).
 bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header, Diag *d);
+
+// The blob of all constants, for EmitOptions.weights_apart; and how many bytes they have.
+void codegen_weights(const Program *p, Str *blob);
+size_t codegen_weights_bytes(const Program *p);
 
 // C identifier of a name: non-word characters become _, a leading digit gets x, keywords get _. Duplicates are the caller's (codegen_unique).
 char *codegen_cname(Arena *a, const char *name);

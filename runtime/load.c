@@ -3,10 +3,14 @@
 #include "load.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { ALIGN = 64, NO_ARENA = -2 };
 
@@ -15,7 +19,9 @@ struct mlc_loaded {
     const mlc_model_info *info;
     mlc_pool *pool;
     void *arena, *state, **regions;
-    size_t arena_bytes;
+    const void *weights;
+    void *mapped; // weights that the loader mapped, or NULL
+    size_t arena_bytes, weights_bytes;
     uint64_t seed;
 };
 
@@ -70,6 +76,32 @@ mlc_loaded *mlc_load_table(const mlc_model_info *info, char *error, size_t n) {
     return NULL;
 }
 
+// The file NAME.bin beside NAME.so, mapped.
+static bool map_weights(mlc_loaded *m, const char *path, char *error, size_t n) {
+    char name[4096];
+    size_t stem = strlen(path);
+    if (stem > 3 && !strcmp(path + stem - 3, ".so")) stem -= 3;
+    snprintf(name, sizeof name, "%.*s.bin", (int)stem, path);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    bool ok = fd >= 0 && fstat(fd, &st) == 0 && (size_t)st.st_size >= m->info->weights_bytes;
+    void *map = ok ? mmap(NULL, m->info->weights_bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (fd >= 0) close(fd);
+    if (map == MAP_FAILED) {
+        say(error, n, "cannot map the weights", name);
+        return false;
+    }
+    m->mapped = map;
+    m->weights = map;
+    m->weights_bytes = m->info->weights_bytes;
+    return true;
+}
+
+void mlc_loaded_set_weights(mlc_loaded *m, const void *blob, size_t bytes) {
+    m->weights = blob;
+    m->weights_bytes = bytes;
+}
+
 mlc_loaded *mlc_load(const char *path, const char *prefix, char *error, size_t n) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
@@ -81,10 +113,15 @@ mlc_loaded *mlc_load(const char *path, const char *prefix, char *error, size_t n
     const mlc_model_info *info = dlsym(library, name);
     if (!info) say(error, n, "the library has no table", name);
     mlc_loaded *m = info ? mlc_load_table(info, error, n) : NULL;
-    if (m)
-        m->library = library;
-    else
+    if (!m) {
         dlclose(library);
+        return NULL;
+    }
+    m->library = library;
+    if (info->weights_bytes && !map_weights(m, path, error, n)) {
+        mlc_unload(m);
+        return NULL;
+    }
     return m;
 }
 
@@ -94,6 +131,7 @@ void mlc_unload(mlc_loaded *m) {
     free(m->regions);
     free(m->state);
     free(m->arena);
+    if (m->mapped) munmap(m->mapped, m->info->weights_bytes);
     if (m->library) dlclose(m->library);
     free(m);
 }
@@ -140,6 +178,8 @@ int32_t mlc_loaded_run(mlc_loaded *m, const int64_t *dims, const void *const *in
         .arena = m->arena,
         .arena_bytes = m->arena_bytes,
         .regions = m->regions,
+        .weights = m->weights,
+        .weights_bytes = m->weights_bytes,
         .state = m->state,
         .pool = m->pool,
         .alloc = allocate,
