@@ -270,8 +270,9 @@ bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header,
     c.upper = upper_of(c.a, c.prefix);
     c.hosted = c.target->hosted;
     c.x86 = c.hosted && strncmp(c.target->triple, "x86_64", 6) == 0;
-    c.l = codegen_layout(c.a, p, o->prefix, d);
-    if (c.l && o->weights_apart) layout_weights(c.l, p);
+    Layout *layout = codegen_layout(c.a, p, o->prefix, d);
+    if (layout && o->weights_apart) layout_weights(layout, p);
+    c.l = layout;
     bool ok = c.l && print_program(&c, source, header);
     Str *parts[] = {&c.types, &c.helpers, &c.data, &c.code};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) str_free(parts[i]);
