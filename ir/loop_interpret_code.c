@@ -126,8 +126,32 @@ static DimCode *code_optional(Run *r, FuncCode *f, const Dim *d) {
     return d ? code_dim(r, f, d) : NULL;
 }
 
+// Symbols that come from main: free ones and those that only bounds mention.
+typedef struct {
+    Run *r;
+    FuncCode *f;
+} Outer;
+
+static void note_outer(void *ctx, const Dim *sym) {
+    Outer *o = ctx;
+    if (ptr_map_get(&o->f->slots, sym) >= 0) return;
+    int slot = code_slot(o->r, o->f, sym, &o->f->nsyms, 1);
+    vec_push(o->r->arena, &o->f->outer, ((SymSlot){sym, slot}));
+}
+
+// The stated bounds of an idx let, to be checked.
+static void code_bounds(Run *r, FuncCode *f, CodeStmt *c) {
+    const Sym *s = dim_as_symbol(c->s->sym);
+    Outer o = {r, f};
+    if (s->lo) dim_symbols(s->lo, note_outer, &o);
+    if (s->hi) dim_symbols(s->hi, note_outer, &o);
+    c->lo = code_optional(r, f, s->lo);
+    c->hi = code_optional(r, f, s->hi);
+}
+
 static void code_definitions(Run *r, FuncCode *f, CodeStmt *c) {
     const Stmt *s = c->s;
+    if (s->kind == ST_LET && s->sym) code_bounds(r, f, c);
     if (s->sym) c->slot = code_slot(r, f, s->sym, &f->nsyms, 1);
     if (s->var) c->slot = code_var(r, f, s->var);
     c->states = ARENA_ARRAY(r->arena, int, s->nstates + 1);
@@ -173,17 +197,6 @@ static void code_block(Run *r, FuncCode *f, const Block *b, CodeStmt **out, int 
 }
 
 // ---- functions ----
-
-typedef struct {
-    Run *r;
-    FuncCode *f;
-} Outer;
-
-static void note_outer(void *ctx, const Dim *sym) {
-    Outer *o = ctx;
-    int slot = code_slot(o->r, o->f, sym, &o->f->nsyms, 1);
-    vec_push(o->r->arena, &o->f->outer, ((SymSlot){sym, slot}));
-}
 
 void code_function(Run *r, FuncCode *f, const Kernel *k, const Block *body) {
     f->kernel = k;

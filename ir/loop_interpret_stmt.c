@@ -82,29 +82,13 @@ static Flow run_set(Run *r, CodeStmt *c) {
     return flow(r);
 }
 
-// The value of an interval's end that mentions only symbols known by now; else open.
-typedef struct {
-    Run *r;
-    int lane;
-    bool ok;
-} SymbolReader;
-
-static int64_t read_symbol(void *ctx, const Dim *sym) {
-    SymbolReader *s = ctx;
-    int slot = ptr_map_get(&s->r->frame->code->slots, sym);
-    if (slot < 0) {
-        s->ok = false;
-        return 1;
+static void check_bounds(Run *r, CodeStmt *c, const int64_t *v, int lanes) {
+    const IdxVal open = {0};
+    IdxVal lo = c->lo ? eval_dim(r, c->lo) : open, hi = c->hi ? eval_dim(r, c->hi) : open;
+    for (int l = 0; l < lanes; l++) {
+        bool low = c->lo && v[l] < idx_at(lo, l), high = c->hi && v[l] > idx_at(hi, l), on = lanes == 1 || !r->active || r->active[l];
+        if ((low || high) && on) run_fault(r, "%s = %lld lies outside of its bounds", dim_as_symbol(c->s->sym)->name, (long long)v[l]);
     }
-    return idx_at(s->r->frame->sym[slot], s->lane);
-}
-
-static bool within(Run *r, const Dim *bound, int lane, int64_t v, bool upper) {
-    SymbolReader s = {r, lane, true};
-    bool ok = true;
-    if (!bound) return true;
-    int64_t b = dim_eval(bound, read_symbol, &s, &ok);
-    return !ok || !s.ok || (upper ? v <= b : v >= b);
 }
 
 static Flow run_let(Run *r, CodeStmt *c) {
@@ -112,12 +96,7 @@ static Flow run_let(Run *r, CodeStmt *c) {
     const Node *n = eval_expr(r, c->value, NULL);
     const int64_t *v = n->p;
     int lanes = n->varies ? r->lanes : 1;
-    const Sym *s = dim_as_symbol(c->s->sym);
-    for (int l = 0; l < lanes; l++) {
-        if (r->active && lanes > 1 && !r->active[l]) continue;
-        if (within(r, s->lo, l, v[l], false) && within(r, s->hi, l, v[l], true)) continue;
-        run_fault(r, "%s = %lld lies outside of its bounds", s->name, (long long)v[l]);
-    }
+    check_bounds(r, c, v, lanes);
     IdxVal *to = &r->frame->sym[c->slot];
     if (lanes == 1) {
         *to = (IdxVal){.v = v[0]};
