@@ -11,14 +11,6 @@
 
 static const char *const branches[2] = {"then_branch", "else_branch"};
 
-// The one element of v as a scalar; NULL after a fault.
-static Value *scalar_of(ImportNode *n, Value *v, DType type, const char *what) {
-    int64_t size;
-    if (v->type != type || (dim_is_int(value_size(n->b.g, v), &size) && size != 1))
-        return import_fail(n, "%s is %s, expected one element of %s", what, import_shape_text(n, v), dtype_name(type)), NULL;
-    return v->rank == 0 ? v : g_reshape(&n->b, v, 0, NULL);
-}
-
 // ---- conditions over sizes ----
 
 typedef struct {
@@ -142,7 +134,7 @@ bool import_if(ImportNode *n) {
     for (int k = 0; k < 2; k++)
         if (attr_graph_outputs(n, branches[k]) < n->nout)
             return import_fail(n, "has %d outputs, its attribute '%s' %d", n->nout, branches[k], attr_graph_outputs(n, branches[k]));
-    Value *cond = scalar_of(n, n->in[0], DT_bool, "the condition");
+    Value *cond = scalar_value(n, n->in[0], DT_bool, "the condition");
     if (!cond) return false;
     int64_t known;
     if (value_content_int(cond, 0, &known)) return known_branch(n, branches[known == 0]);

@@ -107,6 +107,8 @@ bool attrs_check(ImportNode *n);                                             // 
 const BoundAttr *attr_find(const BoundAttr *attrs, int n, const char *name); // NULL when absent
 
 // ---- subgraph.c ----
+// The one element of v as a scalar, where the node's builder stands; NULL after a fault that names `what`.
+Value *scalar_value(ImportNode *n, Value *v, DType type, const char *what);
 void region_splice(Region *to, Region *from); // moves from's nodes to the end of `to`
 
 #endif

@@ -61,17 +61,13 @@ static Region *loop_region(ImportNode *n, const LoopSpec *l) {
     for (int i = 0; i < l->nslices; i++) args[nargs++] = slice_at(&n->b, &l->slices[i], iteration);
     bool ok = attr_inline(n, "body", nargs, args, &nouts, &outs);
     if (ok && l->scan) vec_push(n->arena, &r->yields, always(&n->b));
-    for (int i = 0; ok && i < nouts; i++) {
-        bool reshape = i == 0 && !l->scan && outs[0]->rank != 0;
-        vec_push(n->arena, &r->yields, reshape ? g_reshape(&n->b, outs[0], 0, NULL) : outs[i]);
-    }
+    if (ok && !l->scan) ok = (outs[0] = scalar_value(n, outs[0], DT_bool, "the body's condition")) != NULL;
+    for (int i = 0; ok && i < nouts; i++) vec_push(n->arena, &r->yields, outs[i]);
     n->b.region = around;
     return ok ? r : NULL;
 }
 
 static bool check_yields(ImportNode *n, const LoopSpec *l, const Region *r) {
-    const Value *cond = r->yields.data[0];
-    if (cond->type != DT_bool) return import_fail(n, "the body's condition is %s, expected bool", import_shape_text(n, cond));
     for (int i = 0; i < l->ncarried; i++) {
         const Value *y = r->yields.data[1 + i], *x = l->init[i];
         if (y->type != x->type)
@@ -131,20 +127,11 @@ static Node *import_loop_node(ImportNode *n, LoopSpec *l) {
 
 // ---- Loop ----
 
-// Input `input`, one element of `type`, as a scalar; NULL after a fault.
-static Value *scalar_input(ImportNode *n, int input, DType type) {
-    Value *v = n->in[input];
-    int64_t size;
-    if (v->type != type || (dim_is_int(value_size(n->b.g, v), &size) && size != 1))
-        return import_fail(n, "input %d is %s, expected one element of %s", input, import_shape_text(n, v), dtype_name(type)), NULL;
-    return v->rank == 0 ? v : g_reshape(&n->b, v, 0, NULL);
-}
-
 // A negative count is none in ONNX, and endless in the Graph when it is a constant.
 static Value *trip_count(ImportNode *n) {
     int64_t endless = -1, zero = 0, lo = -1, hi;
     if (n->nin < 1 || !n->in[0]) return g_const_ints(&n->b, DT_i64, -1, &endless);
-    Value *v = scalar_input(n, 0, DT_i64);
+    Value *v = scalar_value(n, n->in[0], DT_i64, "the trip count");
     if (v && v->content) dim_interval(v->content[0], &lo, &hi);
     return v && lo < 0 ? g_map2(&n->b, X_max, v, g_const_ints(&n->b, DT_i64, -1, &zero)) : v;
 }
@@ -152,7 +139,7 @@ static Value *trip_count(ImportNode *n) {
 bool import_loop(ImportNode *n) {
     LoopSpec l = {.ncarried = n->nin > 2 ? n->nin - 2 : 0, .init = n->in + 2};
     l.trip = trip_count(n);
-    l.cond = n->nin > 1 && n->in[1] ? scalar_input(n, 1, DT_bool) : always(&n->b);
+    l.cond = n->nin > 1 && n->in[1] ? scalar_value(n, n->in[1], DT_bool, "the condition") : always(&n->b);
     if (!l.trip || !l.cond) return false;
     Node *node = import_loop_node(n, &l);
     for (int i = 0; node && i < n->nout; i++) n->out[i] = node->out[i];

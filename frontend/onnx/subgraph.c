@@ -90,6 +90,12 @@ Region *attr_region(ImportNode *n, const char *name, int nparams, const ParamTyp
     return outs ? r : NULL;
 }
 
+Value *scalar_value(ImportNode *n, Value *v, DType type, const char *what) {
+    if (v->type != type || dim_eq(n->dims, value_size(n->b.g, v), dim_int(n->dims, 1)) == NO)
+        return import_fail(n, "%s is %s, expected one element of %s", what, import_shape_text(n, v), dtype_name(type)), NULL;
+    return v->rank == 0 ? v : g_reshape(&n->b, v, 0, NULL);
+}
+
 void region_splice(Region *to, Region *from) {
     for (int i = 0; i < from->nodes.n; i++) {
         Node *node = from->nodes.data[i];
