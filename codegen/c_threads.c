@@ -91,7 +91,10 @@ void c_spread_function(C *c, const CKernel *k) {
     Str params = c_kernel_params(c, k), args = prefixed(c, k, "");
     long long step = k->outer->step;
     const char *result = k->fails ? "int32_t" : "void", *idx = c_fmt(c, "%s_idx", c->prefix);
-    c_line(c, "const %s n = to > from ? (to - from + %lld) / %lld : 0;", idx, step - 1, step);
+    if (step == 1)
+        c_line(c, "const %s n = to - from;", idx);
+    else
+        c_line(c, "const %s n = (to - from + %lld) / %lld;", idx, step - 1, step);
     c_line(c, "%s tasks = %s_tasks(env);", idx, c->prefix);
     c_line(c, "if (tasks > n) tasks = n;");
     c_line(c, "if (tasks < 2) {");
@@ -102,7 +105,8 @@ void c_spread_function(C *c, const CKernel *k) {
     set_fields(c, k);
     c_line(c, "s.from = from;");
     c_line(c, "s.to = to;");
-    c_line(c, "s.chunk = (n + tasks - 1) / tasks * %lld;", step);
+    const char *times = step == 1 ? "" : c_fmt(c, " * %lld", step);
+    c_line(c, "s.chunk = (n + tasks - 1) / tasks%s;", times);
     c_line(c, "tasks = (to - from + s.chunk - 1) / s.chunk;");
     c_line(c, "%s_spread(env, %s_task, &s, tasks);", c->prefix, k->name);
     if (k->fails) {
