@@ -22,4 +22,4 @@ step "building mlc" build
 step "model -> C -> program" sh examples/filetype/build.sh build/quickstart/mlc build/quickstart/filetype
 echo "file             kind         score    time"
 build/quickstart/filetype/filetype README.md CMakeLists.txt examples/quickstart.sh cli/main.c tests/text_runner.py LICENSE \
-    build/quickstart/filetype/magika.c build/quickstart/mlc build/quickstart/filetype/model.onnx
+    ir/graph.h build/quickstart/mlc build/quickstart/filetype/model.onnx
