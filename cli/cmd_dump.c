@@ -65,6 +65,7 @@ static ExitCode print(const Options *o, bool only_named, Diag *d) {
         ok = false;
     }
     if (only_named && !p.passes.only) p.passes.only = "";
+    p.passes.exact = only_named && (is_loop || stage < STAGE_NAME_LOOPS); // lowering needs what cannot be switched off
     ok = ok && print_stage(&p, path, stage, options_has(o, OPT_dot), &s, d) &&
          outputs_write(&files, options_text(o, OPT_output, "-"), s.data, s.n, d) && outputs_commit(&files, d);
     outputs_discard(&files);

@@ -14,7 +14,8 @@ typedef struct {
     const Target *target;
     int level;              // 0..3; 's' is 4
     int threads;
-    const char *only;       // --passes=a,b: exactly these; NULL: by level
+    const char *only;       // --passes=a,b: these and those that cannot be switched off; NULL: by level
+    bool exact;             // those of `only` alone (mlc opt)
     const char *disabled;   // --disable-pass=a,b
     const char *dump_after; // pass names or "all"
     bool time_passes;

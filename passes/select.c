@@ -16,6 +16,7 @@ bool name_in_list(const char *list, const char *name) {
 }
 
 bool pass_selected(const char *name, int level, const PassOptions *o) {
+    if (o->exact) return name_in_list(o->only, name);
     if (level < 0) return true;
     if (o->only) return name_in_list(o->only, name);
     return o->level >= level && !name_in_list(o->disabled, name);
