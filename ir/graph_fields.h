@@ -15,7 +15,7 @@ const GField *graph_field(int i);                     // NULL past the end
 const GField *graph_field_find(const char *name, size_t n);
 bool graph_field_used(GOp op, const GField *f);       // the operation's row names it
 #define FIELD_AT(T, node, field) ((T *)(void *)((char *)(node) + (field)->offset))
-#define FIELD_IN(T, node, field) ((const T *)(const void *)((const char *)(node) + (field)->offset))
+#define FIELD_IN(T, node, field) ((T const *)(const void *)((const char *)(node) + (field)->offset))
 
 const char *graph_store_name(int kind);               // "auto", "buffer" …; NULL past the end
 
