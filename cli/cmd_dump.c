@@ -55,7 +55,7 @@ static bool parse_stage(const char *text, StageName *stage, Diag *d) {
 static ExitCode print(const Options *o, bool only_named, Diag *d) {
     const char *path = o->args.data[0];
     bool is_loop = !strcmp(path_suffix(path), ".loop");
-    StageName stage;
+    StageName stage = STAGE_NAME_IMPORT;
     Pipeline p = {0};
     Str s = {0};
     Outputs files = {.arena = o->arena};
