@@ -6,6 +6,8 @@
 //    then both are one block.
 // 3. Offsets: blocks of constant size are placed largest first at the lowest gap among the blocks they live with. If any size is symbolic, blocks share
 //    slots instead: a slot's size is the maximum of its blocks', its offset the sum of the slots below, so offsets are formulas valid for every size.
+// A temp whose size is data without a bound has no place in the arena: its memory comes from the environment's allocator, behind the statement that
+// defines its size, until that statement's block ends.
 // Named regions (--region NAME=BYTES,…) are filled first, largest blocks first; what does not fit goes to the arena.
 #include "loop_passes.h"
 
@@ -34,7 +36,6 @@ typedef struct { const char *name; int64_t bytes; } MemRegion;
 
 typedef struct {
     Program *p;
-    Diag *diag;
     Arena *arena;
     Life *life;
     int n;
@@ -197,9 +198,6 @@ static void try_in_place(Plan *m, Stmt *call, int now) {
 static int new_block(Plan *m, const Life *l) {
     bool open;
     MemBlock b = {.bytes = upper_bound(m->p->dims, rounded_bytes(m, l->buffer), &open), .first = l->first, .last = l->last, .size = -1};
-    if (open)
-        diag_error(m->diag, EXIT_UNSUPPORTED, "tensor '%s' has a size without bound that is known only at run time (%s bytes); this is not supported yet",
-            l->buffer->label ? l->buffer->label : l->buffer->var.name, dim_text(m->p->dims, b.bytes));
     int64_t v;
     if (dim_is_int(b.bytes, &v)) b.size = v;
     vec_push(m->arena, &m->blocks, b);
@@ -219,6 +217,62 @@ static void assign_blocks(Plan *m, Block *b, bool in_loop) {
         assign_blocks(m, &s->orelse, in_loop || loops);
         if (loops) m->now++;
     }
+}
+
+// ---- temps without bound ----
+typedef struct {
+    Program *p;
+    LoopBuffer *buffer;
+    const Dim *defined; // the size just defined
+    bool uses, waits;   // it mentions that size; it mentions one that is not defined yet
+    VEC(const Dim *) known;
+} Unbounded;
+
+static void see_size(void *ctx, const Dim *sym) {
+    Unbounded *u = ctx;
+    if (dim_as_symbol(sym)->kind != SYM_DATA) return;
+    u->uses |= sym == u->defined;
+    for (int i = 0; i < u->known.n; i++)
+        if (u->known.data[i] == sym) return;
+    u->waits = true;
+}
+
+static Stmt *memory_stmt(Unbounded *u, const Block *like, StKind kind) {
+    Block b = loop_block(like);
+    Stmt *s = loop_stmt(u->p, &b, kind);
+    s->args = ARENA_ARRAY(u->p->arena, LoopBuffer *, 1);
+    s->args[0] = u->buffer;
+    s->nargs = 1;
+    s->dim = kind == ST_ALLOC ? dim_muli(u->p->dims, loop_buffer_size(u->p, u->buffer), dtype_bytes(u->buffer->var.type.type)) : NULL;
+    return s;
+}
+
+static void allocate_in(Unbounded *u, Block *b) {
+    Block out = loop_block(b);
+    VEC(Stmt *) frees = {0};
+    for (int i = 0; i < b->n; i++) {
+        Stmt *s = b->data[i];
+        allocate_in(u, &s->body);
+        allocate_in(u, &s->orelse);
+        vec_push(u->p->arena, &out, s);
+        if (s->kind != ST_SIZE) continue;
+        vec_push(u->p->arena, &u->known, s->sym);
+        u->defined = s->sym;
+        for (int k = 0; k < u->p->buffers.n; k++) {
+            u->buffer = u->p->buffers.data[k];
+            bool open;
+            const Dim *size = loop_buffer_size(u->p, u->buffer);
+            upper_bound(u->p->dims, size, &open);
+            u->uses = u->waits = false;
+            dim_symbols(size, see_size, u);
+            if (u->buffer->kind != BUF_TEMP || !open || !u->uses || u->waits) continue;
+            u->buffer->unbounded = true;
+            vec_push(u->p->arena, &out, memory_stmt(u, b, ST_ALLOC));
+            vec_push(u->p->arena, &frees, memory_stmt(u, b, ST_FREE));
+        }
+    }
+    for (int i = frees.n - 1; i >= 0; i--) vec_push(u->p->arena, &out, frees.data[i]);
+    *b = out;
 }
 
 // ---- offsets ----
@@ -322,11 +376,13 @@ static bool parse_regions(Plan *m, const char *text, Diag *d) {
 }
 
 bool pass_plan_memory(Program *p, const PassOptions *o, Diag *d) {
-    Plan m = {.p = p, .diag = d, .arena = arena_new()};
+    Plan m = {.p = p, .arena = arena_new()};
     if (!parse_regions(&m, o->regions, d)) {
         arena_free(m.arena);
         return false;
     }
+    Unbounded u = {.p = p};
+    allocate_in(&u, &p->main);
     m.life = ARENA_ARRAY(m.arena, Life, p->buffers.n + 1);
     for (int i = 0; i < p->buffers.n; i++)
         if (p->buffers.data[i]->kind == BUF_TEMP) m.life[m.n++] = (Life){p->buffers.data[i], -1, -1, -1};
