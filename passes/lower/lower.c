@@ -35,18 +35,23 @@ static void interface_buffer(Lower *l, BufKind kind, const Value *v, const char 
     if (kind != BUF_OUTPUT) l->buffer[v->id] = b;
 }
 
+// An input without a name of its own is called by its number.
+static const char *input_label(Lower *l, const Value *v) {
+    return v->label ? v->label : arena_printf(l->p->arena, "in%d", v->out);
+}
+
 static void declare_inputs(Lower *l) {
     Region *r = l->g->body;
     for (int i = 0; i < r->params.n; i++) {
         const Value *v = r->params.data[i];
-        if (!is_state_input(l->g, v)) interface_buffer(l, BUF_INPUT, v, v->label);
+        if (!is_state_input(l->g, v)) interface_buffer(l, BUF_INPUT, v, input_label(l, v));
     }
 }
 
 static void declare_states(Lower *l) {
     for (int i = 0; i < l->g->states.n; i++) {
         const Value *v = l->g->states.data[i].in;
-        interface_buffer(l, BUF_STATE, v, v->label);
+        interface_buffer(l, BUF_STATE, v, input_label(l, v));
     }
 }
 
