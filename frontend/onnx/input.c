@@ -197,6 +197,17 @@ static bool input_shape(Inputs *in, const Onnx__ValueInfoProto *v, int *rank, co
     return true;
 }
 
+// The constant extents of a shape multiply to less than 2^44.
+static bool fits(const Dim *const *shape, int rank) {
+    int64_t count = 1, d;
+    for (int i = 0; i < rank; i++) {
+        if (!dim_is_int(shape[i], &d) || d == 0) continue;
+        if (count > ((int64_t)1 << 44) / d) return false;
+        count *= d;
+    }
+    return true;
+}
+
 static bool input_type(Inputs *in, const Onnx__ValueInfoProto *v, DType *type) {
     const Onnx__TypeProto__Tensor *t = tensor_type(v);
     const char *name = short_name(in->imp, v->name);
@@ -222,6 +233,7 @@ static bool import_input(Inputs *in, const Onnx__ValueInfoProto *v) {
     int rank = 0;
     const Dim *shape[MAX_RANK];
     if (!input_type(in, v, &type) || !input_shape(in, v, &rank, shape)) return false;
+    if (!fits(shape, rank)) return importer_fault(imp, EXIT_MODEL, "input '%s' has more than 2^44 elements", short_name(imp, v->name));
     b->kind = BIND_VALUE;
     b->value = graph_param(in->scope->region, v->name, type, rank, shape);
     return true;

@@ -111,6 +111,7 @@ CASES = [
     ("sparse index", model([ADD], sparse=[h.make_sparse_tensor(weights(n=1), numpy_helper.from_array(np.array([9])), [3])]), 1,
      ["the index of its value 0 lies outside of f32[3]"]),
     ("input dimension", model([node("Relu", ["x"], ["y"])], inputs=[value("x", (-7,))]), 1, ["input 'x' has the negative dimension -7"]),
+    ("input size", model([node("Relu", ["x"], ["y"])], inputs=[value("x", (2**40, 2**40))]), 1, ["input 'x' has more than 2^44 elements"]),
     ("input shape", model([node("Relu", ["x"], ["y"])], inputs=[value("x", None)]), 3, ["input 'x' has no shape", "--shape x="]),
     ("input type", edited(model([node("Relu", ["x"], ["y"])]), lambda m: m.graph.input[0].type.tensor_type.ClearField("elem_type")), 1,
      ["input 'x' has unknown element type 0"]),
