@@ -116,7 +116,9 @@ static void header_sizes(C *c, Str *s) {
     }
     str_printf(s, "#define %s_STATE_BYTES %zu\n", u, c->l->state_bytes);
     if (c->l->state_bytes) str_printf(s, "#define %s_STATE(name) static %s_ALIGNED unsigned char name[%zu]\n", u, u, c->l->state_bytes);
-    if (c->l->weights_bytes) str_printf(s, "#define %s_WEIGHTS_BYTES %zu // of the file beside this one, for env->weights, aligned to %d\n", u, c->l->weights_bytes, LAYOUT_ALIGN);
+    if (c->l->weights_bytes)
+        str_printf(s, "#define %s_WEIGHTS_BYTES %zu // of the file beside this one, for env->weights, aligned to %d\n", u,
+            c->l->weights_bytes, LAYOUT_ALIGN);
     for (int i = 0; i < c->l->nregions; i++) {
         const LayoutRegion *r = &c->l->regions[i];
         str_printf(s, "#define %s_REGION_%s_BYTES %zu // env->regions[%d], aligned to %d\n", u, r->cname, r->bytes, i, LAYOUT_ALIGN);
@@ -173,6 +175,9 @@ static const char *checked_atom(C *c, const Atom *m) {
         return "0";
     }
     const char *args[] = {checked_dim(c, m->a), checked_dim(c, m->b)};
+    int64_t b; // a shift where it will do: 64-bit division is a library call on small machines
+    if (m->kind == ATOM_FLOORDIV && dim_is_int(m->b, &b) && b > 0 && (b & (b - 1)) == 0)
+        return c_fmt(c, "(%s >> %d)", args[0], __builtin_ctzll((uint64_t)b));
     return c_scalar(c, ops[m->kind], DT_i64, DT_i64, args).s;
 }
 
@@ -257,15 +262,23 @@ static void check(C *c, const char *cond, int code) {
     c_line(c, "if (%s) return -%d;", cond, code);
 }
 
+// A caller made for another version may know fewer or more fields of the environment; those it lacks are zero.
+static void make_env_copy(C *c) {
+    c_function_text(c, c_fmt(c, "%s_env_copy", c->prefix), "void", "mlc_env *e, const void *from",
+        "    const unsigned char *bytes = from;\n    unsigned char *to = (unsigned char *)e;\n    size_t known;\n"
+        "    memcpy(&known, from, sizeof known);\n"
+        "    for (size_t i = 0; i < sizeof *e; i++) to[i] = i < known ? bytes[i] : 0;\n");
+}
+
 static void run_env_function(C *c) {
     const char *p = c->prefix;
+    make_env_copy(c);
     bool cpu = c->x86 && c->target->c_target[0];
     if (cpu) cpu_function(c);
     CFn outer = c_enter(c);
-    c_line(c, "mlc_env e = {0};");
+    c_line(c, "mlc_env e;");
     check(c, c_fmt(c, "in == NULL || out == NULL || env == NULL%s", c->l->ndims ? " || dims == NULL" : ""), CODE_POINTER);
-    c_line(c, "// a caller made for another version may know fewer or more fields");
-    c_line(c, "memcpy(&e, env, env->struct_size < sizeof e ? env->struct_size : sizeof e);");
+    c_line(c, "%s_env_copy(&e, env);", p);
     if (cpu) check(c, c_fmt(c, "%s_cpu_lacks()", p), CODE_CPU);
     c_line(c, "const size_t need = %s_arena_bytes(dims, 1);", p);
     check(c, "need == SIZE_MAX", CODE_SHAPE);
@@ -273,7 +286,10 @@ static void run_env_function(C *c) {
         CODE_ARENA);
     if (c->l->weights_bytes) {
         c_line(c, "uint64_t weights_hash = 0;");
-        check(c, c_fmt(c, "e.weights == NULL || e.weights_bytes < %zu || ((uintptr_t)e.weights & %d) != 0", c->l->weights_bytes, LAYOUT_ALIGN - 1), CODE_WEIGHTS);
+        check(c,
+            c_fmt(
+                c, "e.weights == NULL || e.weights_bytes < %zu || ((uintptr_t)e.weights & %d) != 0", c->l->weights_bytes, LAYOUT_ALIGN - 1),
+            CODE_WEIGHTS);
         c_line(c, "memcpy(&weights_hash, (const unsigned char *)e.weights + 16, sizeof weights_hash);");
         check(c, c_fmt(c, "weights_hash != 0x%llxu", (unsigned long long)c->l->weights_hash), CODE_WEIGHTS);
     }
@@ -287,7 +303,9 @@ static void run_env_function(C *c) {
         outer);
     if (!c->l->constant) return;
     outer = c_enter(c);
-    c_line(c, "mlc_env e = {0};");
+    c_line(c, "mlc_env e;");
+    c_line(c, "const size_t none = 0;");
+    c_line(c, "%s_env_copy(&e, &none);", p);
     c_line(c, "e.struct_size = sizeof e;");
     c_line(c, "e.arena = arena;");
     c_line(c, "e.arena_bytes = %s_arena_bytes(NULL, 1);", p);
@@ -473,7 +491,8 @@ static void info_table(C *c) {
         table(c, "dim_names", l->ndims));
     str_printf(s, "    %s, %s, %s,\n", table(c, "dim_lo", l->ndims), table(c, "dim_hi", l->ndims), table(c, "nodes", c->p->node_names.n));
     str_printf(s, "    %zu, %s_arena_arrays, %s_run_arrays, %s_state_init,\n", l->state_bytes, c->prefix, c->prefix, c->prefix);
-    str_printf(s, "    %s, %s, %d, %zu};\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team, l->weights_bytes);
+    str_printf(s, "    %s, %s, %d, %zu};\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team,
+        l->weights_bytes);
 }
 
 void c_api(C *c) {

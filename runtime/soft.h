@@ -185,8 +185,16 @@ static inline double mlc_sqrt_f64(double a) {
 // @ fma_f32: bits_f32 float_u32
 // a * b + c, rounded once. The product of the mantissas is exact; what alignment shifts out is kept as a last sticky bit.
 static inline float mlc_fma_f32(float a, float b, float c) {
-#if defined(__GNUC__) &&                                                                                                                   \
-    (defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA) || defined(__FMA__) || (defined(__riscv_flen) && __riscv_flen >= 32))
+#if defined(__clang__) && defined(__arm__) && defined(__ARM_FEATURE_FMA) && (__ARM_FP & 4)
+    __asm__("vfma.f32 %0, %1, %2" : "+t"(c) : "t"(a), "t"(b));
+    return c;
+#elif defined(__clang__) && defined(__aarch64__)
+    __asm__("fmadd %s0, %s1, %s2, %s0" : "+w"(c) : "w"(a), "w"(b));
+    return c;
+#elif defined(__clang__) && defined(__riscv_flen)
+    __asm__("fmadd.s %0, %1, %2, %0" : "+f"(c) : "f"(a), "f"(b));
+    return c;
+#elif defined(__GNUC__) && !defined(__clang__) && (defined(__FP_FAST_FMAF) || (defined(__ARM_FEATURE_FMA) && (__ARM_FP & 4)))
     return __builtin_fmaf(a, b, c);
 #else
     uint32_t ua = mlc_bits_f32(a), ub = mlc_bits_f32(b), uc = mlc_bits_f32(c), sign = (ua ^ ub) & 0x80000000u;
@@ -280,8 +288,10 @@ static inline mlc_wide mlc_wide_sub(mlc_wide a, mlc_wide b) {
 }
 // @ fma_f64: bits_f64 float_u64 wide
 static inline double mlc_fma_f64(double a, double b, double c) {
-#if defined(__GNUC__) &&                                                                                                                   \
-    (defined(__FP_FAST_FMA) || defined(__aarch64__) || defined(__FMA__) || (defined(__riscv_flen) && __riscv_flen >= 64))
+#if defined(__clang__) && defined(__aarch64__)
+    __asm__("fmadd %d0, %d1, %d2, %d0" : "+w"(c) : "w"(a), "w"(b));
+    return c;
+#elif defined(__GNUC__) && !defined(__clang__) && defined(__FP_FAST_FMA)
     return __builtin_fma(a, b, c);
 #else
     uint64_t ua = mlc_bits_f64(a), ub = mlc_bits_f64(b), uc = mlc_bits_f64(c), top = (uint64_t)1 << 63, one = (uint64_t)1 << 52,
