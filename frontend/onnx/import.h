@@ -71,7 +71,8 @@ bool import_unsupported(const ImportNode *n, const char *fmt, ...) __attribute__
 // ---- helpers shared by the families ----
 bool import_axis(const ImportNode *n, int64_t axis, int rank, int *out);     // normalises a negative axis; fails when outside
 bool import_axes(const ImportNode *n, IntList axes, int rank, int64_t *out); // all of them, no duplicates
-// Fails when extents of the values, aligned at the last axis as NumPy does, are unequal constants other than 1. NULL values are passed over.
+// Fails when extents of the values, aligned at the last axis as NumPy does, are unequal constants other than 1. NULL values are passed
+// over.
 bool import_broadcast(const ImportNode *n, int nvalues, Value *const *v);
 // An input that must be known at compile time or as symbols: its content as Dims (rank 0 or 1). false after unsupported, naming the input.
 bool import_content(const ImportNode *n, int input, const Dim *const **elems, int *count);
