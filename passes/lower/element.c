@@ -209,8 +209,9 @@ static const Expr *reshape_element(Place at, const Value *v, const Dim *const *i
     const Dim *in_idx[RANK_MAX];
     for (int i = in->rank - 1; i >= 0; i--) {
         bool outermost = i == 0;
-        in_idx[i] = outermost ? flat : dim_mod(t, flat, in->shape[i]);
-        flat = outermost ? flat : dim_floordiv(t, flat, in->shape[i]);
+        const Dim *extent = dim_is(in->shape[i], 0) ? dim_int(t, 1) : in->shape[i]; // of nothing any index will do
+        in_idx[i] = outermost ? flat : dim_mod(t, flat, extent);
+        flat = outermost ? flat : dim_floordiv(t, flat, extent);
     }
     return lower_element(at, in, in_idx);
 }
@@ -435,6 +436,10 @@ static const Expr *arg_element(Place at, const Value *v, const Dim *const *idx) 
     Block *c = &nest.reduce->orelse;
     const Expr *win = x_op2(a, wants_max ? X_gt : X_lt, ob, be);
     const Expr *tie = x_op2(a, X_and, x_op2(a, X_eq, ob, be), x_op2(a, last ? X_gt : X_lt, ow, x_var(a, where)));
+    if (dtype_is_float(in->type)) { // the first NaN
+        const Expr *before = x_op2(a, X_or, x_op2(a, X_eq, be, be), x_op2(a, X_lt, ow, x_var(a, where)));
+        win = x_op2(a, X_or, win, x_op2(a, X_and, x_op2(a, X_ne, ob, ob), before));
+    }
     Var *other = loop_let(l->p, c, kernel_local(at.kb, "take"), x_op2(a, X_or, win, tie));
     loop_set(l->p, c, best, x_op3(a, X_select, x_var(a, other), ob, be));
     loop_set(l->p, c, where, x_op3(a, X_select, x_var(a, other), ow, x_var(a, where)));

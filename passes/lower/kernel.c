@@ -180,7 +180,10 @@ static void lower_scan(Lower *l, Block *main, const Node *n) {
     Place at = {&kb, &f->body, NULL};
     const Expr *x = x_cast(a, type, lower_element(at, n->in[0], idx));
     const Expr *now = x_cast(a, v->type, x_var(a, acc));
-    if (n->exclusive) loop_store(l->p, at.block, param, lower_flat(l, v, idx), now);
+    if (n->exclusive) { // read first: the output may lie where the input did
+        x = x_var(a, loop_let(l->p, at.block, kernel_local(&kb, "x"), x));
+        loop_store(l->p, at.block, param, lower_flat(l, v, idx), now);
+    }
     loop_set(l->p, at.block, acc, combine_expr(a, n->kind, x_var(a, acc), x));
     if (!n->exclusive) loop_store(l->p, at.block, param, lower_flat(l, v, idx), now);
     kernel_end(&kb, main);
