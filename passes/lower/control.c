@@ -34,8 +34,61 @@ static void place_yield(Lower *l, const Region *r, const Value *v, LoopBuffer *o
     if (own && !l->buffer[v->id]) l->buffer[v->id] = out;
 }
 
+static void refuse(Lower *l, const Node *n, const char *what) {
+    diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): %s; this is not supported yet", n->label ? n->label : "", n->onnx ? n->onnx : "", what);
+}
+
+// ---- sizes that the taken branch decides ----
+typedef struct {
+    Lower *l;
+    const Region *inside; // sizes defined in here are not known before
+    bool unknown;
+} SizeUse;
+
+static void see_definition(void *ctx, Node *n) {
+    const Dim *const *use = ctx;
+    for (int i = 0; i < n->dims.n; i++)
+        if (n->dims.data[i] == use[0]) ((const Dim **)ctx)[1] = use[0];
+}
+
+static void see_size(void *ctx, const Dim *sym) {
+    SizeUse *u = ctx;
+    const Dim *found[2] = {sym, NULL};
+    if (dim_as_symbol(sym)->kind == SYM_DATA) graph_walk((Region *)u->inside, see_definition, found);
+    u->unknown |= found[1] != NULL;
+}
+
+static bool already_defined(Lower *l, const Dim *sym) {
+    for (int i = 0; i < l->sizes.n; i++)
+        if (l->sizes.data[i] == sym) return true;
+    return false;
+}
+
+// An output's extent that differs between the branches is a symbol: the extent of the branch that cond takes, defined in front of the if.
+static void if_extent(Lower *l, Block *main, const Node *n, const Expr *cond, int output, int axis) {
+    const Dim *sym = n->out[output]->shape[axis], *extent[2];
+    const Sym *s = dim_as_symbol(sym);
+    if (!s || s->kind != SYM_DATA || already_defined(l, sym)) return;
+    for (int b = 0; b < 2; b++) {
+        extent[b] = n->regions.data[b]->yields.data[output]->shape[axis];
+        SizeUse use = {l, n->regions.data[b], false};
+        dim_symbols(extent[b], see_size, &use);
+        if (extent[b] == sym) return; // both branches: a size from before
+        if (use.unknown) {
+            refuse(l, n, "an output's size is computed inside a branch");
+            return;
+        }
+    }
+    Arena *a = l->p->arena;
+    loop_size(l->p, main, sym, x_op3(a, X_select, cond, x_dim(a, extent[0]), x_dim(a, extent[1])));
+    vec_push(a, &l->sizes, sym);
+}
+
 void lower_if(Lower *l, Block *main, Node *n) {
     const Expr *cond = main_scalar(l, main, n->in[0]);
+    for (int i = 0; i < n->nout; i++)
+        for (int k = 0; k < n->out[i]->rank; k++) if_extent(l, main, n, cond, i, k);
+    if (l->diag->errors) return;
     LoopBuffer **out = ARENA_ARRAY(l->p->arena, LoopBuffer *, n->nout + 1);
     for (int i = 0; i < n->nout; i++) out[i] = lower_buffer(l, n->out[i]);
     Stmt *s = loop_if(l->p, main, cond);
@@ -136,8 +189,7 @@ static const Dim *scan_extent(Lower *l, Block *main, LoopBuild *lb, const Dim *t
     Arena *a = l->p->arena;
     if (!n->scans || !n->dims.n || n->dims.data[0] == trip) return trip;
     if (!known_true(lb->r->yields.data[0])) {
-        diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): stacked outputs of a loop that its condition ends are not supported yet",
-            n->label ? n->label : "", n->onnx ? n->onnx : "Loop");
+        refuse(l, n, "outputs are stacked over a loop that its condition ends");
         return trip;
     }
     const Expr *zero = x_dim(a, dim_int(l->g->dims, 0));
@@ -147,7 +199,21 @@ static const Dim *scan_extent(Lower *l, Block *main, LoopBuild *lb, const Dim *t
     return n->dims.data[0];
 }
 
+// A carried value's size may change from iteration to iteration: then the parameter has a symbol of its own, which nothing defines.
+static bool carried_sizes_stay(const Node *n) {
+    const Region *r = n->regions.data[0];
+    for (int i = 2; i < r->params.n; i++)
+        for (int k = 0; k < r->params.data[i]->rank; k++) {
+            if (r->params.data[i]->shape[k] != n->in[i]->shape[k]) return false;
+        }
+    return true;
+}
+
 void lower_loop(Lower *l, Block *main, Node *n) {
+    if (!carried_sizes_stay(n)) {
+        refuse(l, n, "a carried value's size changes from iteration to iteration");
+        return;
+    }
     DimTable *t = l->g->dims;
     Arena *a = l->p->arena;
     LoopBuild lb = {.n = n, .r = n->regions.data[0], .ncarried = n->nin - 2};

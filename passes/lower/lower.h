@@ -21,6 +21,7 @@ typedef struct Lower {
     int kernels;          // numbers names
     int temps;
     VEC(const char *) names; // C names in use
+    VEC(const Dim *) sizes;  // data symbols that an if has defined
 } Lower;
 
 // One kernel under construction.
