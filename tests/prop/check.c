@@ -91,9 +91,37 @@ static bool run_exec(const Check *k, Exec *e, Tensor *out, Diag *d) {
     return ok;
 }
 
+// Values of symbols: the case's N, sizes that the run has defined; before it, their upper bounds (for capacities).
+enum { MAX_SIZES = 64 };
+typedef struct {
+    int64_t n;
+    const Dim *sym[MAX_SIZES];
+    int64_t value[MAX_SIZES];
+    int nsizes;
+} Sizes;
+
 static int64_t dim_value(void *ctx, const Dim *sym) {
-    (void)sym; // there is one symbol only
-    return ((const Case *)ctx)->n;
+    const Sizes *z = ctx;
+    const Sym *s = dim_as_symbol(sym);
+    if (s->kind == SYM_MODEL) return z->n;
+    for (int i = z->nsizes - 1; i >= 0; i--)
+        if (z->sym[i] == sym) return z->value[i];
+    bool ok = true;
+    return s->hi ? dim_eval(s->hi, dim_value, ctx, &ok) : 0;
+}
+
+static void note_size(void *ctx, const Dim *sym, int64_t v) {
+    Sizes *z = ctx;
+    if (z->nsizes == MAX_SIZES) return;
+    z->sym[z->nsizes] = sym;
+    z->value[z->nsizes++] = v;
+}
+
+static Tensor buffer_tensor(Arena *a, const LoopBuffer *b, Sizes *z) {
+    bool ok = true;
+    int64_t shape[GRAPH_MAX_RANK];
+    for (int r = 0; r < b->rank; r++) shape[r] = dim_eval(b->shape[r], dim_value, z, &ok);
+    return tensor_new(a, b->var.type.type, b->rank, shape);
 }
 
 static bool interpret(const Check *k, const Program *p, uint64_t shuffle, Tensor *out, Diag *d) {
@@ -102,22 +130,22 @@ static bool interpret(const Check *k, const Program *p, uint64_t shuffle, Tensor
     void **memory = ARENA_ARRAY(k->a, void *, n + 1);
     size_t *capacity = ARENA_ARRAY(k->a, size_t, n + 1);
     int64_t syms[4];
+    Sizes z = {.n = c->n};
     for (int i = 0; i < p->symbols.n && i < 4; i++) syms[i] = c->n;
     for (int i = 0; i < n; i++) {
         const LoopBuffer *b = p->buffers.data[i];
         if (b->kind != BUF_INPUT && b->kind != BUF_OUTPUT) continue;
-        Tensor t = b->kind == BUF_INPUT ? c->in[in++] : (Tensor){0};
-        if (b->kind == BUF_OUTPUT) {
-            bool ok = true;
-            int64_t shape[8];
-            for (int r = 0; r < b->rank; r++) shape[r] = dim_eval(b->shape[r], dim_value, (void *)(uintptr_t)c, &ok);
-            out[nout++] = t = tensor_new(k->a, b->var.type.type, b->rank, shape);
-            memset(t.data, 0x5a, t.bytes);
-        }
+        Tensor t = b->kind == BUF_INPUT ? c->in[in++] : buffer_tensor(k->a, b, &z);
+        if (b->kind == BUF_OUTPUT) memset(t.data, 0x5a, t.bytes);
         memory[i] = t.data;
         capacity[i] = t.bytes;
     }
-    int status = loop_interpret(p, syms, memory, capacity, NULL, NULL, shuffle, d);
+    int status = loop_interpret(p, syms, memory, capacity, note_size, &z, shuffle, d);
+    for (int i = 0; i < n; i++) {
+        if (p->buffers.data[i]->kind != BUF_OUTPUT) continue;
+        out[nout] = buffer_tensor(k->a, p->buffers.data[i], &z);
+        out[nout++].data = memory[i];
+    }
     if (status && !d->errors) diag_error(d, EXIT_INTERNAL, "the interpreter ends with status %d", status);
     return status == 0;
 }

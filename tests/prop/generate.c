@@ -393,6 +393,40 @@ static void do_sort(Gen *g) {
     add(g, n->out[1], true, true, false);
 }
 
+// ---- sizes ----
+static void do_dims(Gen *g) { // a tensor of sizes
+    const Dim *d[3];
+    int n = gen_int(g, 1, 3);
+    for (int k = 0; k < n; k++) d[k] = dim_addi(g->t, extent(g), gen_int(g, 0, 2));
+    add(g, g_dims(&g->b, n, d), true, true, false);
+}
+
+static void do_size(Gen *g) { // a size from data, and something of that size
+    Item i = *pick(g);
+    if (i.v->rank > 1 || i.v->type == DT_bool || dtype_is_float(i.v->type) || (i.v->rank && least(i.v->shape[0]) < 1)) return;
+    const Expr *x = x_op2(g->a, X_floormod, x_cast(g->a, DT_i64, x_arg(g->a, 0, i.v->type)), x_int(g->a, DT_i64, 6));
+    Value *v = g_map(&g->b, 1, &i.v, x);
+    const Dim *size = g_size(&g->b, v, 0, "S", dim_int(g->t, 0), dim_int(g->t, 5));
+    Item y = *pick(g);
+    const Dim *shape[8] = {size};
+    for (int k = 0; k < y.v->rank; k++) shape[k + 1] = y.v->shape[k];
+    if (y.v->rank < 4 && small(y.v->rank + 1, shape, MAX_ELEMENTS)) like(g, &y, g_expand(&g->b, y.v, y.v->rank + 1, shape));
+}
+
+static void do_nonzero(Gen *g) {
+    Item i = *pick(g);
+    if (!i.exact || !i.v->rank || g->depth) return;
+    const Dim *count = graph_symbol(g->b.g, "COUNT", SYM_DATA, dim_int(g->t, 0), dim_product(g->t, i.v->shape, i.v->rank));
+    const Dim *shape[2] = {dim_int(g->t, i.v->rank), count}, **dims = ARENA_ARRAY(g->a, const Dim *, 1);
+    if (!small(2, shape, MAX_ELEMENTS)) return;
+    dims[0] = count;
+    DType type = DT_i64;
+    int rank = 2;
+    const Dim *const *shapes = shape;
+    Node *n = g_template(&g->b, "nonzero", 1, &i.v, 1, &type, &rank, &shapes, 0, (F64List){0}, (DimList){dims, 1}, (IntList){0});
+    add(g, n->out[0], true, true, false);
+}
+
 // ---- regions ----
 static void some_operations(Gen *g, int n);
 
@@ -424,6 +458,12 @@ static void do_if(Gen *g) {
     Value *c = g_reduce(&g->b, "any", cond.v, cond.v->rank, axes, false);
     Region *then = graph_region_new(g->b.g, NULL), *otherwise = graph_region_new(g->b.g, NULL);
     Item a = branch(g, then, x, gen_int(g, 0, 3)), b = branch(g, otherwise, x, gen_int(g, 0, 3));
+    int64_t rows;
+    if (x.v->rank && gen_chance(g, 25) && dim_is_int(x.v->shape[0], &rows) && rows > 1) { // branches of two sizes
+        Builder inner = g->b;
+        inner.region = then;
+        a.v = g_slice(&inner, a.v, 0, dim_int(g->t, 0), dim_int(g->t, rows - 1), 1);
+    }
     vec_push(g->a, &then->yields, a.v);
     vec_push(g->a, &otherwise->yields, b.v);
     Node *n = g_if(&g->b, c, then, otherwise);
@@ -459,7 +499,7 @@ static void some_operations(Gen *g, int n) {
         int weight;
     } operations[] = {{do_map, 20}, {do_transpose, 5}, {do_slice, 6}, {do_pad, 5}, {do_expand, 5}, {do_reshape, 7}, {do_axes, 3},
         {do_windows, 4}, {do_concat, 6}, {do_gather, 6}, {do_scatter, 5}, {do_reduce, 10}, {do_scan, 4}, {do_contract, 8}, {do_rowwise, 7},
-        {do_sort, 4}, {do_if, 3}, {do_loop, 3}};
+        {do_sort, 4}, {do_dims, 2}, {do_size, 3}, {do_nonzero, 2}, {do_if, 3}, {do_loop, 3}};
     enum { COUNT = sizeof operations / sizeof *operations };
     for (int before = g->pool.n, tries = 0; g->pool.n < before + n && tries < 5 * n; tries++) {
         int total = 0, k = 0;
