@@ -257,7 +257,7 @@ static void dead_region(Dead *d, Region *r) {
         r->nodes.data[--kept] = n;
     }
     int live = r->nodes.n - kept;
-    memmove(r->nodes.data, r->nodes.data + kept, sizeof *r->nodes.data * (size_t)live);
+    if (live) memmove(r->nodes.data, r->nodes.data + kept, sizeof *r->nodes.data * (size_t)live);
     r->nodes.n = live;
 }
 
