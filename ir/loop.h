@@ -207,8 +207,10 @@ bool loop_verify(const Program *p, Diag *d); // rules numbered in loop_verify.c'
 // ---- the interpreter ----
 // Runs main. sym[i]: values of p->symbols; buf[i]: memory of p->buffers[i] for inputs, outputs, states (consts and temps are its own; NULL is allowed there).
 // cap[i]: capacity in bytes of buf[i] (checked). size(ctx, sym, v), may be NULL, sees every SYM_DATA size defined in main (outputs' extents).
-// shuffle: run par loops and parts in a seeded random order (0: in order). Returns the status, 0 when done; bounds violations are our bug: reported in d, status -(CODE_INDEX).
+// shuffle: par loops run in a seeded random order (0: in order); with LOOP_CUT in it reductions that have a combine are also cut at random places.
+// Returns the status, 0 when done; bounds violations are our bug: reported in d, status -(CODE_INDEX).
 // Temps and locals start as 0xff bytes (NaN); temps with an offset lie in an arena as planned. Tied outputs that are NULL go to their state.
+#define LOOP_CUT (UINT64_C(1) << 63)
 int loop_interpret(const Program *p, const int64_t *sym, void *const *buf, const size_t *cap, void (*size)(void *ctx, const Dim *sym, int64_t v), void *ctx,
                    uint64_t shuffle, Diag *d);
 

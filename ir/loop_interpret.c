@@ -244,8 +244,16 @@ static void run_free(Run *r) {
 
 int loop_interpret(const Program *p, const int64_t *sym, void *const *buf, const size_t *cap,
     void (*size)(void *ctx, const Dim *sym, int64_t v), void *ctx, uint64_t shuffle, Diag *d) {
-    Run r = {
-        .p = p, .arena = arena_new(), .d = d, .shuffle = shuffle, .lanes = 1, .memory = buf, .cap = cap, .size = size, .size_ctx = ctx};
+    Run r = {.p = p,
+        .arena = arena_new(),
+        .d = d,
+        .shuffle = shuffle,
+        .cut = (shuffle & LOOP_CUT) != 0,
+        .lanes = 1,
+        .memory = buf,
+        .cap = cap,
+        .size = size,
+        .size_ctx = ctx};
     r.sizes.arena = r.arena;
     for (int i = 0; i < 4; i++) r.scratch[i] = arena_alloc(r.arena, STRIP_BYTES);
     r.kernels = ARENA_ARRAY(r.arena, FuncCode *, p->kernels.n + 1);

@@ -68,6 +68,11 @@ typedef struct {
     Node *node; // operands first, the root last
 } ExprCode;
 
+typedef struct {
+    void *p; // STRIP elements of the type, or NULL before its definition
+    bool varies;
+} VarVal;
+
 typedef struct CodeStmt CodeStmt;
 typedef struct FoldCode FoldCode;
 typedef struct RowsCode RowsCode;
@@ -76,7 +81,8 @@ struct CodeStmt {
     int slot; // of the symbol, variable or buffer
     DimCode *lo, *hi, *dim, *idx[3];
     ExprCode *value, *mask, *offsets, **inits;
-    int *states; // REDUCE: slots
+    int *states, *others; // REDUCE: slots; others only where there is a combine
+    VarVal *merged;       // REDUCE: the states of the parts so far; made at first need
     CodeStmt *body, *orelse;
     int nbody, norelse;
     bool barrier; // one stands inside
@@ -103,11 +109,6 @@ typedef struct {
 } FuncCode;
 
 // ---- state ----
-typedef struct {
-    void *p; // STRIP elements of the type, or NULL before its definition
-    bool varies;
-} VarVal;
-
 typedef struct {
     unsigned char *p;
     int64_t n; // elements
@@ -136,6 +137,7 @@ typedef struct {
     Arena *arena;
     Diag *d;
     uint64_t shuffle; // state of the generator, 0: in order
+    bool cut;         // reductions too
     int status;
     bool sticky; // index() met an index outside
     int lanes;

@@ -155,7 +155,11 @@ static void code_definitions(Run *r, FuncCode *f, CodeStmt *c) {
     if (s->sym) c->slot = code_slot(r, f, s->sym, &f->nsyms, 1);
     if (s->var) c->slot = code_var(r, f, s->var);
     c->states = ARENA_ARRAY(r->arena, int, s->nstates + 1);
-    for (int i = 0; i < s->nstates; i++) c->states[i] = code_var(r, f, s->states[i]);
+    c->others = ARENA_ARRAY(r->arena, int, s->nstates + 1);
+    for (int i = 0; i < s->nstates; i++) {
+        c->states[i] = code_var(r, f, s->states[i]);
+        if (s->orelse.n) c->others[i] = code_var(r, f, s->others[i]);
+    }
 }
 
 // Loops inside, for the choice of the one to run in strips.
@@ -182,7 +186,7 @@ static void code_stmt(Run *r, FuncCode *f, CodeStmt *c, const Stmt *s) {
     if (s->offsets) c->offsets = code_expr(r, f, s->offsets);
     code_definitions(r, f, c);
     code_block(r, f, &s->body, &c->body, &c->nbody);
-    if (s->kind == ST_IF) code_block(r, f, &s->orelse, &c->orelse, &c->norelse);
+    code_block(r, f, &s->orelse, &c->orelse, &c->norelse);
     find_strip(r, c);
     c->fold = code_fold(r, f, c);
     c->rows = code_rows(r, f, c);

@@ -196,10 +196,7 @@ static Flow run_each(Run *r, CodeStmt *c, int64_t lo, int64_t n) {
     return result == FLOW_STOP ? FLOW_STOP : FLOW_NEXT;
 }
 
-static Flow run_loop(Run *r, CodeStmt *c) {
-    int64_t lo, n = trips(r, c, &lo);
-    for (int i = 0; i < c->s->nstates; i++) assign(r, var_room(r, c->states[i], c->s->states[i]), c->inits[i]);
-    if (r->status) return FLOW_STOP;
+static Flow run_iterations(Run *r, CodeStmt *c, int64_t lo, int64_t n) {
     if (c->rows && r->lanes > 1 && run_rows(r, c)) return flow(r);
     if (choose_strip(r, c, n)) return run_strips(r, c, lo, n);
     if (c->fold && r->lanes == 1 && n >= FOLD_MIN) {
@@ -207,6 +204,61 @@ static Flow run_loop(Run *r, CodeStmt *c) {
         return flow(r);
     }
     return run_each(r, c, lo, n);
+}
+
+// ---- reductions in parts ----
+
+static void init_states(Run *r, CodeStmt *c) {
+    for (int i = 0; i < c->s->nstates; i++) assign(r, var_room(r, c->states[i], c->s->states[i]), c->inits[i]);
+}
+
+static void copy_var(const Run *r, VarVal *to, const VarVal *from, const Var *v) {
+    size_t bytes = (size_t)(dtype_bytes(v->type.type) * v->type.lanes * (from->varies ? r->lanes : 1));
+    memcpy(to->p, from->p, bytes);
+    to->varies = from->varies;
+}
+
+static void keep_states(Run *r, CodeStmt *c) {
+    if (!c->merged) c->merged = ARENA_ARRAY(r->arena, VarVal, c->s->nstates + 1);
+    for (int i = 0; i < c->s->nstates; i++) {
+        const Var *v = c->s->states[i];
+        if (!c->merged[i].p) c->merged[i].p = arena_alloc(r->arena, STRIP * (size_t)dtype_bytes(v->type.type));
+        copy_var(r, &c->merged[i], &r->frame->var[c->states[i]], v);
+    }
+}
+
+// The states of one more part, merged into those of the parts before it.
+static Flow run_combine(Run *r, CodeStmt *c) {
+    for (int i = 0; i < c->s->nstates; i++) {
+        const Var *v = c->s->states[i];
+        VarVal *state = &r->frame->var[c->states[i]];
+        copy_var(r, var_room(r, c->others[i], v), state, v);
+        copy_var(r, state, &c->merged[i], v);
+    }
+    return run_block(r, c->orelse, c->norelse);
+}
+
+// Cut at random places, each part from the initial states.
+static Flow run_cut(Run *r, CodeStmt *c, int64_t lo, int64_t n) {
+    Flow result = FLOW_NEXT;
+    for (int64_t k = 0, m; k < n && result != FLOW_STOP; k += m) {
+        m = 1 + (int64_t)(run_random(r) % (uint64_t)(n - k));
+        if (k) {
+            keep_states(r, c);
+            init_states(r, c);
+        }
+        result = run_iterations(r, c, lo + k * c->s->step, m);
+        if (k && result != FLOW_STOP) result = run_combine(r, c);
+    }
+    return result;
+}
+
+static Flow run_loop(Run *r, CodeStmt *c) {
+    int64_t lo, n = trips(r, c, &lo);
+    init_states(r, c);
+    if (r->status) return FLOW_STOP;
+    bool cut = r->cut && c->s->kind == ST_REDUCE && c->norelse && n > 1 && !r->active;
+    return cut ? run_cut(r, c, lo, n) : run_iterations(r, c, lo, n);
 }
 
 static bool condition(Run *r, CodeStmt *c) {
