@@ -155,7 +155,7 @@ static bool interpret(Job *j, int *status) {
     int64_t dims[MAX_DIMS];
     for (int i = 0; i < j->p->symbols.n; i++) dims[i] = model_dim(j, dim_as_symbol(j->p->symbols.data[i])->name);
     if (!interpreter_memory(j, t, mem, cap)) return false;
-    uint64_t seed = j->way.how == BY_SHUFFLE ? 20 : 0;
+    uint64_t seed = j->way.how == BY_SHUFFLE ? LOOP_CUT | 20 : 0;
     for (int i = 0; i < j->runs; i++) {
         j->nsyms = 0;
         *status = loop_interpret(j->p, dims, mem, cap, note_size, j, seed, &j->d);
@@ -226,6 +226,22 @@ static bool parse_way(Job *j) {
     return false;
 }
 
+// The text that loop_print writes is read back to a program with the same text.
+static bool prints_back(Job *j) {
+    Str once = {0}, twice = {0};
+    DimTable *table = dim_table_new();
+    loop_print(&once, j->p);
+    Program *p = loop_parse(once.data, "printed text", table, NULL, NULL, &j->d);
+    if (p) loop_print(&twice, p);
+    bool same = p && once.n == twice.n && !memcmp(once.data, twice.data, once.n);
+    if (p && !same) diag_error(&j->d, EXIT_INTERNAL, "the printed text reads back to another program");
+    if (p) program_free(p);
+    dim_table_free(table);
+    str_free(&once);
+    str_free(&twice);
+    return same;
+}
+
 static bool load(Job *j) {
     size_t size;
     const void *text = file_map(j->file, &size, &j->d);
@@ -244,7 +260,7 @@ static bool load(Job *j) {
         return false;
     }
     j->p->target = o.target->name;
-    return j->way.how < BY_PASSES || passes_run_loop(j->p, &o, &j->d);
+    return j->way.how < BY_PASSES ? prints_back(j) : passes_run_loop(j->p, &o, &j->d);
 }
 
 static bool prepare(Job *j, bool object) {
