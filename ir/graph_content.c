@@ -226,6 +226,7 @@ static bool fill_const(Content *c) {
 }
 
 static bool fill_dims(Content *c) {
+    if (c->n->dims.n != c->count) return false; // the verifier tells
     for (int e = 0; e < c->count; e++) c->elem[e] = c->n->dims.data[e];
     return true;
 }

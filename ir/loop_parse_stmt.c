@@ -214,10 +214,10 @@ static bool parse_store_index(Parser *ps, Stmt *s, int *lanes) {
     return parse_expect(ps, "]") && parse_expect(ps, "=");
 }
 
-static bool parse_store(Parser *ps, Block *b, Word w) {
+static bool parse_store(Parser *ps, Block *b, Word w, const char *start) {
     Var *buf = find_var(ps, w);
     if (!buf || buf->kind != VAR_BUFFER) {
-        ps->s = w.s;
+        ps->s = start; // not w.s: a quoted name is a copy
         return parse_fail(ps, "'%.*s' is no statement and no buffer", (int)w.n, w.s);
     }
     Stmt *s = loop_stmt(ps->p, b, ST_STORE);
@@ -341,11 +341,13 @@ static const struct {
     {"free", parse_free}};
 
 static bool parse_stmt(Parser *ps, Block *b) {
+    parse_blanks(ps);
+    const char *start = ps->s;
     Word w;
     if (!parse_name(ps, &w)) return false;
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         if (strlen(statements[i].word) == w.n && memcmp(statements[i].word, w.s, w.n) == 0) return statements[i].parse(ps, b);
-    return parse_store(ps, b, w);
+    return parse_store(ps, b, w, start);
 }
 
 static void parse_comment(Parser *ps, Block *b, bool keep) {
