@@ -1,5 +1,5 @@
-// --check-each: after every pass the Graph or Program is evaluated on the same inputs as the model before any pass; the first pass that changes a result
-// beyond rounding is named.
+// --check-each: after every pass the Graph or Program is evaluated on the same inputs as the model before any pass; the first pass that
+// changes a result beyond rounding is named.
 #ifndef MLC_CHECK_EACH_H
 #define MLC_CHECK_EACH_H
 

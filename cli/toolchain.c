@@ -93,7 +93,8 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
     enum { INLINE_BYTES = 1 << 20 };
     Emitted m = {0};
     Str header = {0};
-    EmitOptions emit = {.prefix = exec_prefix, .options = options, .export_info = true, .weights_apart = codegen_weights_bytes(p) > INLINE_BYTES};
+    EmitOptions emit = {
+        .prefix = exec_prefix, .options = options, .export_info = true, .weights_apart = codegen_weights_bytes(p) > INLINE_BYTES};
     bool ok = codegen_c(p, &emit, &m.source, &header, d); // its text names the blob's hash
     if (ok && emit.weights_apart) codegen_weights(p, &m.blob);
     const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &m.source) : NULL;

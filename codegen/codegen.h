@@ -1,7 +1,9 @@
-// Printers: a scheduled, planned Program becomes C text or LLVM IR. They decide nothing and know no operator: what they print stands in the Program.
+// Printers: a scheduled, planned Program becomes C text or LLVM IR. They decide nothing and know no operator: what they print stands in the
+// Program.
 //
-// c.c prints statements and expressions, c_api.c the header, entry checks and wrappers, data.c constants; llvm*.c do the same through LLVM's C API.
-// Both make the same binary interface (design.md section 3), described at run time by PREFIX_info (abi.h), so one loader runs either.
+// c.c prints statements and expressions, c_api.c the header, entry checks and wrappers, data.c constants; llvm*.c do the same through
+// LLVM's C API. Both make the same binary interface (design.md section 3), described at run time by PREFIX_info (abi.h), so one loader runs
+// either.
 #ifndef MLC_CODEGEN_H
 #define MLC_CODEGEN_H
 
@@ -23,7 +25,8 @@ bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header,
 void codegen_weights(const Program *p, Str *blob);
 size_t codegen_weights_bytes(const Program *p);
 
-// C identifier of a name: non-word characters become _, a leading digit gets x, keywords get _. Duplicates are the caller's (codegen_unique).
+// C identifier of a name: non-word characters become _, a leading digit gets x, keywords get _. Duplicates are the caller's
+// (codegen_unique).
 char *codegen_cname(Arena *a, const char *name);
 
 // LLVM: writes .ll, .bc, .o or .so by kind; needs the build option MLC_LLVM, else an error says so. opt: 0..3.

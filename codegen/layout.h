@@ -56,8 +56,8 @@ typedef struct {
 
 // In p's dims and arena `a`. NULL after diag_error (a state, region or arena without constant bound).
 Layout *codegen_layout(Arena *a, const Program *p, const char *prefix, Diag *d);
-void layout_weights(Layout *l, const Program *p); // says that the constants come as a blob (weights.c)
+void layout_weights(Layout *l, const Program *p);             // says that the constants come as a blob (weights.c)
 size_t weights_offset(const Program *p, const LoopBuffer *b); // of a constant in the blob
-int layout_temp(const Layout *l, const LoopBuffer *b); // index in temps, -1: none
+int layout_temp(const Layout *l, const LoopBuffer *b);        // index in temps, -1: none
 
 #endif

@@ -1,7 +1,8 @@
 // The weights blob: what PREFIX.bin holds when weights are not part of the source.
 //
 // 64 bytes of head, then the constants in the Program's order, each at a multiple of 64 bytes:
-//   0 "MLCWEIGHT" and zeros (16 bytes)   16 content hash   24 bytes in all   32 MLC_ABI (u32)   36 0x01020304 (u32), so byte order shows   40 zeros
+//   0 "MLCWEIGHT" and zeros (16 bytes)   16 content hash   24 bytes in all   32 MLC_ABI (u32)   36 0x01020304 (u32), so byte order shows 40
+//   zeros
 // The hash is FNV-1a over the rest; the program that uses the blob knows it and refuses another one. Little endian, as the constants are.
 #include "layout.h"
 #include "codegen.h"
@@ -9,7 +10,9 @@
 
 #include <string.h>
 
-static size_t aligned_size(size_t n) { return (n + LAYOUT_ALIGN - 1) / LAYOUT_ALIGN * LAYOUT_ALIGN; }
+static size_t aligned_size(size_t n) {
+    return (n + LAYOUT_ALIGN - 1) / LAYOUT_ALIGN * LAYOUT_ALIGN;
+}
 
 // Calls see for each constant with its offset; returns where they end.
 static size_t walk_weights(const Program *p, void (*see)(void *ctx, const LoopBuffer *b, size_t offset), void *ctx) {

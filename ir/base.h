@@ -24,7 +24,7 @@ typedef enum {
 // ---- memory ----
 typedef struct Arena Arena;
 Arena *arena_new(void);
-void arena_free(Arena *a); // NULL is allowed
+void arena_free(Arena *a);                // NULL is allowed
 void arena_adopt(Arena *a, Arena *child); // child is freed with a, once
 // Zeroed memory aligned to 16 bytes (64 when n >= 4096); never NULL: exhaustion ends in the handler of mem_set_oom_handler.
 void *arena_alloc(Arena *a, size_t n);
@@ -43,10 +43,10 @@ void mem_fail_at(long k);
 void mem_set_oom_handler(void (*handler)(void)); // must not return
 
 // ---- growing arrays, in an arena ----
-#define VEC(T)     \
-    struct {       \
-        T *data;   \
-        int n, cap; \
+#define VEC(T)                                                                                                                             \
+    struct {                                                                                                                               \
+        T *data;                                                                                                                           \
+        int n, cap;                                                                                                                        \
     }
 // vec_push(arena, &v, x): amortised append; the old storage stays in the arena.
 #define vec_push(a, v, x) (vec_grow_((a), (void **)&(v)->data, (v)->n, &(v)->cap, sizeof *(v)->data), (v)->data[(v)->n++] = (x))
@@ -74,10 +74,10 @@ uint64_t hash_bytes(uint64_t seed, const void *data, size_t n);
 // ---- diagnostics ----
 // Collects faults; all of them are shown, in order. A message is lower case, without final period, with found and expected.
 typedef struct {
-    const char *file;   // shown before each message; may be NULL
-    int errors;         // number of errors so far
-    ExitCode code;      // of the first error
-    Str text;           // "mlc: error: FILE: MESSAGE\n" lines
+    const char *file; // shown before each message; may be NULL
+    int errors;       // number of errors so far
+    ExitCode code;    // of the first error
+    Str text;         // "mlc: error: FILE: MESSAGE\n" lines
 } Diag;
 void diag_error(Diag *d, ExitCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void diag_warning(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

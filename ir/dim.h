@@ -5,10 +5,10 @@
 // Canonical: terms and factors are sorted by creation-independent order (names, then structure), zero terms are dropped,
 // floordiv/mod/min/max fold on constants and on what the intervals prove: floordiv(a*k + b, k) = a + floordiv(b, k),
 // mod(a*k + b, k) = mod(b, k), both vanish when 0 <= b < k is proven (k may be a polynomial known positive).
-// mod(x, k) is kept as x - k*floordiv(x, k), so that k*floordiv(x, k) + mod(x, k) is x; print, structure and evaluation show it as mod again
-// where it stands alone. dim_linear, dim_subst and dim_symbols see the kept form.
-// mod and floordiv are the mathematical ones (floor); a divisor must be proven or assumed positive.
-// Overflow of a coefficient gives the poison Dim (dim_is_poison), never undefined behaviour; poison is contagious.
+// mod(x, k) is kept as x - k*floordiv(x, k), so that k*floordiv(x, k) + mod(x, k) is x; print, structure and evaluation show it as mod
+// again where it stands alone. dim_linear, dim_subst and dim_symbols see the kept form. mod and floordiv are the mathematical ones (floor);
+// a divisor must be proven or assumed positive. Overflow of a coefficient gives the poison Dim (dim_is_poison), never undefined behaviour;
+// poison is contagious.
 #ifndef MLC_DIM_H
 #define MLC_DIM_H
 
@@ -21,10 +21,10 @@ typedef struct DimTable DimTable;
 
 // What a symbol stands for. Bounds are inclusive; either may be NULL (open) and may mention other symbols.
 typedef enum {
-    SYM_MODEL,  // a symbolic dimension of the model, given by the caller
-    SYM_DATA,   // a size or index defined at run time from data
-    SYM_AXIS,   // axis d of a tensor expression (view, map): dim_axis
-    SYM_LOOP    // a loop variable
+    SYM_MODEL, // a symbolic dimension of the model, given by the caller
+    SYM_DATA,  // a size or index defined at run time from data
+    SYM_AXIS,  // axis d of a tensor expression (view, map): dim_axis
+    SYM_LOOP   // a loop variable
 } SymKind;
 
 typedef struct {
@@ -57,12 +57,13 @@ const Dim *dim_product(DimTable *t, const Dim *const *d, int n); // 1 for n == 0
 bool dim_is_poison(const Dim *d);
 bool dim_is_int(const Dim *d, int64_t *v); // v may be NULL
 bool dim_is(const Dim *d, int64_t v);
-const Sym *dim_as_symbol(const Dim *d);    // when d is exactly one symbol; else NULL
+const Sym *dim_as_symbol(const Dim *d); // when d is exactly one symbol; else NULL
 // The constant interval of d from the symbols' bounds: lo <= d <= hi, with -DIM_INF and DIM_INF for open ends.
 void dim_interval(const Dim *d, int64_t *lo, int64_t *hi);
 
 typedef enum { NO = 0, YES = 1, UNKNOWN = 2 } Tri;
-// Proofs. They use intervals and, for symbols with symbolic bounds that occur linearly, substitution of the bound (i <= N - 1 proves N - i - 1 >= 0).
+// Proofs. They use intervals and, for symbols with symbolic bounds that occur linearly, substitution of the bound (i <= N - 1 proves N - i
+// - 1 >= 0).
 Tri dim_ge0(DimTable *t, const Dim *d); // d >= 0 always / never / depends or not provable
 Tri dim_eq(DimTable *t, const Dim *a, const Dim *b);
 Tri dim_le(DimTable *t, const Dim *a, const Dim *b);
@@ -83,8 +84,8 @@ int dim_nfactors(const Dim *d, int term);
 typedef enum { ATOM_SYMBOL, ATOM_FLOORDIV, ATOM_MOD, ATOM_MIN, ATOM_MAX } AtomKind;
 typedef struct Atom {
     AtomKind kind;
-    const Dim *self; // the Dim that is just this atom
-    const Sym *sym;  // ATOM_SYMBOL
+    const Dim *self;  // the Dim that is just this atom
+    const Sym *sym;   // ATOM_SYMBOL
     const Dim *a, *b; // the others
 } Atom;
 const Atom *dim_factor(const Dim *d, int term, int factor);
@@ -95,8 +96,8 @@ int64_t dim_eval(const Dim *d, int64_t (*get)(void *ctx, const Dim *sym), void *
 // Text: "2*N*S - 3*floordiv(L + 1, 4) + min(a, b)"; what dim_print writes dim_parse reads back to the same pointer.
 void dim_print(Str *s, const Dim *d);
 const char *dim_text(DimTable *t, const Dim *d); // in the table's arena
-// Reads one expression from *p (infix + - * with parentheses, floordiv(,), mod(,), min(,), max(,), ceildiv(,), integers, names) and advances *p.
-// lookup gives a name's Dim or NULL (unknown). NULL and *p at the fault on error.
+// Reads one expression from *p (infix + - * with parentheses, floordiv(,), mod(,), min(,), max(,), ceildiv(,), integers, names) and
+// advances *p. lookup gives a name's Dim or NULL (unknown). NULL and *p at the fault on error.
 const Dim *dim_parse(DimTable *t, const char **p, const Dim *(*lookup)(void *ctx, const char *name, size_t n), void *ctx);
 
 #endif

@@ -13,8 +13,12 @@ typedef struct {
     DType type;
     int lanes; // 1..64
 } VType;
-static inline VType vtype(DType t, int lanes) { return (VType){t, lanes}; }
-static inline bool vtype_same(VType a, VType b) { return a.type == b.type && a.lanes == b.lanes; }
+static inline VType vtype(DType t, int lanes) {
+    return (VType){t, lanes};
+}
+static inline bool vtype_same(VType a, VType b) {
+    return a.type == b.type && a.lanes == b.lanes;
+}
 
 // Leaves, memory and lanes; the scalar functions of scalar.def follow them in the enum.
 typedef enum {
@@ -32,13 +36,13 @@ typedef enum {
     X_lane,    // k.i: one lane of a[0] as a scalar
     X_insert,  // a[0] with lane k.i replaced by scalar a[1]
     X_hreduce, // a[0] reduced to a scalar by the scalar function k.i (add, mul, min, max, and, or): pairwise, upper half onto lower half
-    X_compress,// lanes of a[0] where mask a[1] is on moved to the front, the rest 0
-    X_expand,  // the reverse: lanes of a[0] in order go to where mask a[1] is on, the rest 0
-    X_popcount,// number of lanes on in mask a[0], or set bits of a scalar; type i32
-    X_dot4,    // a[0] i32xL + sum over groups of 4 of a[1] (u8 or i8, 4L lanes) * a[2] (i8, 4L lanes), wraps
-    X_widen,   // the lanes of a[0] from k.i on, type.lanes many, cast to type.type (integer or float widening)
-    X_index,   // index(a[0], dim): clamps idx a[0] into 0..dim-1 and raises the kernel's sticky flag when it was outside
-    X_isa,     // k.i: row of isa_*.def (see isa.h), operands a[]
+    X_compress, // lanes of a[0] where mask a[1] is on moved to the front, the rest 0
+    X_expand,   // the reverse: lanes of a[0] in order go to where mask a[1] is on, the rest 0
+    X_popcount, // number of lanes on in mask a[0], or set bits of a scalar; type i32
+    X_dot4,     // a[0] i32xL + sum over groups of 4 of a[1] (u8 or i8, 4L lanes) * a[2] (i8, 4L lanes), wraps
+    X_widen,    // the lanes of a[0] from k.i on, type.lanes many, cast to type.type (integer or float widening)
+    X_index,    // index(a[0], dim): clamps idx a[0] into 0..dim-1 and raises the kernel's sticky flag when it was outside
+    X_isa,      // k.i: row of isa_*.def (see isa.h), operands a[]
 #define X(name, arity, cls, cf, ci, llvm) X_##name,
 #include "scalar.def"
 #undef X
@@ -78,11 +82,12 @@ struct Expr {
     };
     Var *var;
     const Dim *dim;
-    const Dim *idx[3];    // X_var of a tile: one Dim per extent
-    const uint8_t *perm;  // X_shuffle: type.lanes entries
+    const Dim *idx[3];   // X_var of a tile: one Dim per extent
+    const uint8_t *perm; // X_shuffle: type.lanes entries
 };
 
-// ---- builders: check types by assert, fold constants, apply identities that are exact (x*1, x+0 for integers, select with constant …) ----
+// ---- builders: check types by assert, fold constants, apply identities that are exact (x*1, x+0 for integers, select with constant …)
+// ----
 const Expr *x_const(Arena *a, Scalar s, int lanes);
 const Expr *x_int(Arena *a, DType t, int64_t v);
 const Expr *x_float(Arena *a, DType t, double v);
@@ -120,8 +125,9 @@ bool expr_same(const Expr *a, const Expr *b); // structural
 const char *expr_check(Arena *a, const Expr *e);
 
 // ---- mathematical functions ----
-// The definition of a MATH function, or of a cast between a non-native float and f32, as an expression of the other scalar functions over `x`
-// (and y), for x's lanes. The one definition gives its meaning to the folder, both evaluators and both printers. ulp bounds: math.def's head.
+// The definition of a MATH function, or of a cast between a non-native float and f32, as an expression of the other scalar functions over
+// `x` (and y), for x's lanes. The one definition gives its meaning to the folder, both evaluators and both printers. ulp bounds: math.def's
+// head.
 const Expr *expr_define(Arena *a, const Expr *call);
 // Rewrites e until no MATH function and no arithmetic on non-native floats is left (those compute in f32, round once).
 const Expr *expr_lower_math(Arena *a, const Expr *e);
@@ -132,8 +138,8 @@ void expr_lower_math_all(Arena *a, const Expr **roots, int n); // of roots that 
 // cast.f32(x) casts.f8e4m3fn(x) bits.u32(x)   constants: 1.5f32 3i64 true nanf32 -inff32, with lanes splat8(0.0f32)
 // a0 a1: arguments   dim(2*i + 1): an index's value   x: variable   acc[i, 2]: tile element
 // buf[i*4 + j] scalar load   buf[i : 8] 8 lanes   buf[i : 8 : 4] strided   buf[i @ off] gather by lanes of off   "? m" before ] adds a mask
-// buf.f16[i] and buf.i32[i : 8]: load as another type   iota8.i32  shuffle(a, b; 0 1 2 3)  table(t, i)  lane(a, 3)  insert(a, 3, x)  hadd(x) hmul hmin hmax hand hor
-// compress(x, m)  expand(x, m)  popcount(m)  dot4(acc, a, b)  widen4.f32(x, 0)  index(e, 30522)  isa.NAME(a, b, c)
+// buf.f16[i] and buf.i32[i : 8]: load as another type   iota8.i32  shuffle(a, b; 0 1 2 3)  table(t, i)  lane(a, 3)  insert(a, 3, x) hadd(x)
+// hmul hmin hmax hand hor compress(x, m)  expand(x, m)  popcount(m)  dot4(acc, a, b)  widen4.f32(x, 0)  index(e, 30522)  isa.NAME(a, b, c)
 // A literal without type suffix takes the type of the other operand or of the place it stands in.
 void expr_print(Str *s, const Expr *e);
 

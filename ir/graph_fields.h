@@ -11,13 +11,13 @@ typedef struct {
     size_t offset; // in Node
 } GField;
 
-const GField *graph_field(int i);                     // NULL past the end
+const GField *graph_field(int i); // NULL past the end
 const GField *graph_field_find(const char *name, size_t n);
-bool graph_field_used(GOp op, const GField *f);       // the operation's row names it
+bool graph_field_used(GOp op, const GField *f); // the operation's row names it
 #define FIELD_AT(T, node, field) ((T *)(void *)((char *)(node) + (field)->offset))
 #define FIELD_IN(T, node, field) ((T const *)(const void *)((const char *)(node) + (field)->offset))
 
-const char *graph_store_name(int kind);               // "auto", "buffer" …; NULL past the end
+const char *graph_store_name(int kind); // "auto", "buffer" …; NULL past the end
 
 bool graph_const_is_splat(const Value *v, const Data *data); // more than GRAPH_INLINE elements, all with the same bits
 bool graph_const_is_blob(const Value *v, const Data *data);  // more than GRAPH_INLINE elements, not all the same

@@ -1,10 +1,10 @@
 // The Program: one statement language for kernels and for the program around them (design.md section 6).
 //
-// A Program has symbols, buffers, kernels and a `main` block. Kernels see only the buffers they are called with and free symbols (model dimensions,
-// sizes and loop variables of main). Indices are Dims in elements of a flat buffer; values are Exprs.
+// A Program has symbols, buffers, kernels and a `main` block. Kernels see only the buffers they are called with and free symbols (model
+// dimensions, sizes and loop variables of main). Indices are Dims in elements of a flat buffer; values are Exprs.
 //
-// Text (loop_print, loop_parse), one statement a line; `;` at the start of a line or after a blank starts a comment. Inside a block a comment line
-// is a statement and is kept:
+// Text (loop_print, loop_parse), one statement a line; `;` at the start of a line or after a blank starts a comment. Inside a block a
+// comment line is a statement and is kept:
 //   program mnist
 //   target x86-64-v3
 //   dim N in 1..1024
@@ -27,24 +27,24 @@
 //     }
 //   }
 //   main { call fc(x, w, y) }
-// Parameters: in, out or inout, then for written ones `disjoint` (no parameter read overlaps it) or `same` (element i is written after the last
-// read of element i of any parameter, so it may be exactly one of them); nothing: may overlap. A parameter's shape is optional (only to be read and checked).
-// A kernel may use the symbols that main defines (loop variables, idx lets): they are in scope although main stands last.
-// A name is a word; it is defined once in its kernel (siblings too: schedules name loops) and is no word of the language (loop_reserved).
-// Statements:
+// Parameters: in, out or inout, then for written ones `disjoint` (no parameter read overlaps it) or `same` (element i is written after the
+// last read of element i of any parameter, so it may be exactly one of them); nothing: may overlap. A parameter's shape is optional (only
+// to be read and checked). A kernel may use the symbols that main defines (loop variables, idx lets): they are in scope although main
+// stands last. A name is a word; it is defined once in its kernel (siblings too: schedules name loops) and is no word of the language
+// (loop_reserved). Statements:
 //   for v in lo..hi [step n] par|red|seq [unroll] [parallel] { … }
 //   reduce v in lo..hi [step n] (s: T = init, …) { … } combine (s2, …) { … }    s stay readable after it
 //     combine merges the state s2 of a later part into s; run in order and whole it is never executed; without it the reduction is not cut
 //   while EXPR { … }   if EXPR { … } else { … }   break
 //   let x: T = EXPR   (an idx scalar becomes a symbol usable in indices; `let j: idx 0..n-1 = …` states its bounds, inclusive)
 //   var x: T = EXPR   set x = EXPR   tile acc[6, 2]: f32x8 = EXPR   set acc[i, j] = EXPR
-//   buf[i] = EXPR   buf[i : 8] = EXPR   buf[i : 8 : 4] = EXPR (strided)   buf[i @ offs] = EXPR (scatter, lanes in order)   … ? MASK   buf.f16[i] = EXPR
-//   local buf: T[n]   (n constant; zeroed only by code)
-//   check EXPR else CODE @node       leaves the program with -(CODE + 256*node); CODE is a name of status_name
-//   call k(buf, …) [parallel]        main only; parallel: k's outermost statement is a `parallel` loop, the pool may run its iterations in any grouping
-//   team t of n { … barrier … }      only as a kernel's single outermost statement; t is the member's number; `local` inside is per member
-//     A barrier stands in the team's block or in seq loops of it that are the same for all members, and no let, var or tile of such a block is
-//     used across a barrier: so one thread can run the parts between barriers member after member with the same result.
+//   buf[i] = EXPR   buf[i : 8] = EXPR   buf[i : 8 : 4] = EXPR (strided)   buf[i @ offs] = EXPR (scatter, lanes in order)   … ? MASK
+//   buf.f16[i] = EXPR local buf: T[n]   (n constant; zeroed only by code) check EXPR else CODE @node       leaves the program with -(CODE +
+//   256*node); CODE is a name of status_name call k(buf, …) [parallel]        main only; parallel: k's outermost statement is a `parallel`
+//   loop, the pool may run its iterations in any grouping team t of n { … barrier … }      only as a kernel's single outermost statement; t
+//   is the member's number; `local` inside is per member
+//     A barrier stands in the team's block or in seq loops of it that are the same for all members, and no let, var or tile of such a block
+//     is used across a barrier: so one thread can run the parts between barriers member after member with the same result.
 //   size s = EXPR                    main only: defines the data dim s
 //   alloc t [bytes]   free t         main only: a temp of unbounded size from env's allocator
 #ifndef MLC_LOOP_H
@@ -58,26 +58,44 @@ typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_CONST, BUF_STATE, BUF_TEMP, BUF_PARAM,
 typedef enum { ALIAS_MAY, ALIAS_DISJOINT, ALIAS_SAME } AliasKind;
 
 typedef struct LoopBuffer {
-    Var var;           // var.kind == VAR_BUFFER, var.owner == this
+    Var var; // var.kind == VAR_BUFFER, var.owner == this
     BufKind kind;
     const char *label; // the ONNX tensor's name, or NULL
     int rank;
     const Dim **shape; // row-major; parameters may leave it out: rank -1, NULL
     const void *bytes; // BUF_CONST: elements; BUF_STATE: first value, NULL: zeros
     size_t nbytes;
-    int blob;          // of bytes: number in the text, -1: inline
-    const Dim *offset; // BUF_TEMP: bytes from the arena's start, NULL before plan_memory
-    const char *region; // NULL: default
-    bool writes, reads; // BUF_PARAM
-    AliasKind alias;    // BUF_PARAM that is written: against every parameter read
-    int tie;            // BUF_OUTPUT that is a state's next value: index of the state buffer, else -1
-    bool unbounded;     // BUF_TEMP given by alloc
+    int blob;                // of bytes: number in the text, -1: inline
+    const Dim *offset;       // BUF_TEMP: bytes from the arena's start, NULL before plan_memory
+    const char *region;      // NULL: default
+    bool writes, reads;      // BUF_PARAM
+    AliasKind alias;         // BUF_PARAM that is written: against every parameter read
+    int tie;                 // BUF_OUTPUT that is a state's next value: index of the state buffer, else -1
+    bool unbounded;          // BUF_TEMP given by alloc
     const Dim *first, *last; // for plan_memory: unused by printers
 } LoopBuffer;
 
 typedef enum {
-    ST_FOR, ST_REDUCE, ST_WHILE, ST_IF, ST_BREAK, ST_LET, ST_VAR, ST_TILE, ST_SET, ST_STORE, ST_LOCAL, ST_CHECK, ST_CALL, ST_TEAM, ST_BARRIER,
-    ST_SIZE, ST_ALLOC, ST_FREE, ST_COMMENT, ST_COUNT
+    ST_FOR,
+    ST_REDUCE,
+    ST_WHILE,
+    ST_IF,
+    ST_BREAK,
+    ST_LET,
+    ST_VAR,
+    ST_TILE,
+    ST_SET,
+    ST_STORE,
+    ST_LOCAL,
+    ST_CHECK,
+    ST_CALL,
+    ST_TEAM,
+    ST_BARRIER,
+    ST_SIZE,
+    ST_ALLOC,
+    ST_FREE,
+    ST_COMMENT,
+    ST_COUNT
 } StKind;
 
 typedef enum { LOOP_PAR, LOOP_RED, LOOP_SEQ } LoopKind;
@@ -85,7 +103,11 @@ typedef enum { LOOP_PAR, LOOP_RED, LOOP_SEQ } LoopKind;
 typedef struct Stmt Stmt;
 struct LoopNames;
 // A list of statements. `names` is its function's set of names (NULL: new names get a number no other has); see loop_block.
-typedef struct { Stmt **data; int n, cap; struct LoopNames *names; } Block;
+typedef struct {
+    Stmt **data;
+    int n, cap;
+    struct LoopNames *names;
+} Block;
 typedef struct Kernel Kernel;
 
 struct Stmt {
@@ -99,20 +121,21 @@ struct Stmt {
     int nstates;
     Var **states, **others;
     const Expr **inits;
-    Block body, orelse;  // orelse: IF's else, REDUCE's combine
-    // LET, VAR, TILE: var = value; SET: var (tile: idx) = value; STORE: var[dim …] = value; WHILE, IF, CHECK: value is the condition; SIZE: value
+    Block body, orelse; // orelse: IF's else, REDUCE's combine
+    // LET, VAR, TILE: var = value; SET: var (tile: idx) = value; STORE: var[dim …] = value; WHILE, IF, CHECK: value is the condition; SIZE:
+    // value
     Var *var;
     const Dim *idx[3];
-    const Dim *dim;       // STORE: index of lane 0; ALLOC: bytes
-    int64_t stride;       // STORE between lanes: 1 contiguous
-    const Expr *offsets;  // STORE: scatter: lane l goes to dim + offsets[l] (stride does not count); NULL: none
-    const Expr *mask;     // STORE: NULL: all lanes
+    const Dim *dim;      // STORE: index of lane 0; ALLOC: bytes
+    int64_t stride;      // STORE between lanes: 1 contiguous
+    const Expr *offsets; // STORE: scatter: lane l goes to dim + offsets[l] (stride does not count); NULL: none
+    const Expr *mask;    // STORE: NULL: all lanes
     const Expr *value;
-    int code, node;       // CHECK
-    Kernel *kernel;       // CALL
-    LoopBuffer **args;    // CALL: one a parameter
+    int code, node;    // CHECK
+    Kernel *kernel;    // CALL
+    LoopBuffer **args; // CALL: one a parameter
     int nargs;
-    const char *text;     // COMMENT
+    const char *text; // COMMENT
 };
 
 struct Kernel {
@@ -128,21 +151,31 @@ typedef struct Program {
     Arena *arena;
     DimTable *dims; // shared with the Graph it came from; not freed with the Program
     const char *name;
-    const char *target; // row of the target table
-    VEC(const Dim *) symbols;      // SYM_MODEL, in order of the interface
-    VEC(LoopBuffer *) buffers;     // in order: inputs, outputs, states, consts, temps
+    const char *target;        // row of the target table
+    VEC(const Dim *) symbols;  // SYM_MODEL, in order of the interface
+    VEC(LoopBuffer *) buffers; // in order: inputs, outputs, states, consts, temps
     VEC(Kernel *) kernels;
     Block main;
-    const Dim *arena_bytes;        // after plan_memory, else NULL
-    VEC(const char *) node_names;  // ONNX node i+1, for model_error_node
-    VEC(const char *) metadata;    // key, value …
+    const Dim *arena_bytes;       // after plan_memory, else NULL
+    VEC(const char *) node_names; // ONNX node i+1, for model_error_node
+    VEC(const char *) metadata;   // key, value …
     uint64_t hash;
     struct LoopNames *words; // every name in use anywhere
 } Program;
 
 // Status codes (design.md section 3); a status is -(code + 256*node).
 typedef enum {
-    CODE_SHAPE = 1, CODE_ARENA, CODE_INDEX, CODE_DIVISION, CODE_CAPACITY, CODE_WEIGHTS, CODE_CPU, CODE_POINTER, CODE_MEMORY, CODE_CANCELLED, CODE_ASSERT
+    CODE_SHAPE = 1,
+    CODE_ARENA,
+    CODE_INDEX,
+    CODE_DIVISION,
+    CODE_CAPACITY,
+    CODE_WEIGHTS,
+    CODE_CPU,
+    CODE_POINTER,
+    CODE_MEMORY,
+    CODE_CANCELLED,
+    CODE_ASSERT
 } StatusCode;
 const char *status_text(int code); // a sentence
 const char *status_name(int code); // "index": CODE in the text; NULL when unknown
@@ -169,7 +202,8 @@ const Dim *loop_let_idx(Program *p, Block *b, const char *name, const Expr *valu
 Var *loop_var(Program *p, Block *b, const char *name, const Expr *init);
 void loop_set(Program *p, Block *b, Var *v, const Expr *value);
 void loop_store(Program *p, Block *b, LoopBuffer *buf, const Dim *index, const Expr *value);
-Stmt *loop_reduce(Program *p, Block *b, const char *name, const Dim *lo, const Dim *hi, int nstates, const char *const *names, const Expr *const *inits);
+Stmt *loop_reduce(
+    Program *p, Block *b, const char *name, const Dim *lo, const Dim *hi, int nstates, const char *const *names, const Expr *const *inits);
 void loop_check(Program *p, Block *b, const Expr *cond, int code, int node);
 Stmt *loop_if(Program *p, Block *b, const Expr *cond); // fill body and orelse
 Stmt *loop_while(Program *p, Block *b, const Expr *cond);
@@ -186,7 +220,8 @@ const Dim *loop_buffer_size(Program *p, const LoopBuffer *b); // elements
 
 // Visits statements in order, before their blocks. Deep copies with symbol and variable renaming for rewrites.
 void loop_walk(Block *b, void (*fn)(void *ctx, Stmt *s), void *ctx);
-// The Dims and Exprs that s itself uses (not its blocks' statements), in order; fn may replace them. Definitions (sym, var, states) are not uses.
+// The Dims and Exprs that s itself uses (not its blocks' statements), in order; fn may replace them. Definitions (sym, var, states) are not
+// uses.
 void stmt_dims(Stmt *s, void (*fn)(void *ctx, const Dim **d), void *ctx);
 void stmt_exprs(Stmt *s, void (*fn)(void *ctx, const Expr **e), void *ctx);
 // A deep copy into p's arena: loop symbols, lets, vars, tiles and locals defined inside get fresh identities.
@@ -201,21 +236,24 @@ void loop_print(Str *s, const Program *p);
 void kernel_print(Str *s, const Kernel *k);
 void stmt_print(Str *s, const Stmt *x); // its first line, for messages
 // `data N` of a const reads blob(ctx, N) (bytes, size) when blob is given, else the elements are zero.
-Program *loop_parse(const char *text, const char *file, DimTable *dims, const void *(*blob)(void *ctx, int n, size_t *size), void *ctx, Diag *d);
+Program *loop_parse(
+    const char *text, const char *file, DimTable *dims, const void *(*blob)(void *ctx, int n, size_t *size), void *ctx, Diag *d);
 bool loop_verify(const Program *p, Diag *d); // rules numbered in loop_verify.c's head
 
 // ---- the interpreter ----
-// Runs main. sym[i]: values of p->symbols; buf[i]: memory of p->buffers[i] for inputs, outputs, states (consts and temps are its own; NULL is allowed there).
-// cap[i]: capacity in bytes of buf[i] (checked). size(ctx, sym, v), may be NULL, sees every SYM_DATA size defined in main (outputs' extents).
-// shuffle: par loops run in a seeded random order (0: in order); with LOOP_CUT in it reductions that have a combine are also cut at random places.
-// Returns the status, 0 when done; bounds violations are our bug: reported in d, status -(CODE_INDEX).
-// Temps and locals start as 0xff bytes (NaN); temps with an offset lie in an arena as planned. Tied outputs that are NULL go to their state.
+// Runs main. sym[i]: values of p->symbols; buf[i]: memory of p->buffers[i] for inputs, outputs, states (consts and temps are its own; NULL
+// is allowed there). cap[i]: capacity in bytes of buf[i] (checked). size(ctx, sym, v), may be NULL, sees every SYM_DATA size defined in
+// main (outputs' extents). shuffle: par loops run in a seeded random order (0: in order); with LOOP_CUT in it reductions that have a
+// combine are also cut at random places. Returns the status, 0 when done; bounds violations are our bug: reported in d, status
+// -(CODE_INDEX). Temps and locals start as 0xff bytes (NaN); temps with an offset lie in an arena as planned. Tied outputs that are NULL go
+// to their state.
 #define LOOP_CUT (UINT64_C(1) << 63)
-int loop_interpret(const Program *p, const int64_t *sym, void *const *buf, const size_t *cap, void (*size)(void *ctx, const Dim *sym, int64_t v), void *ctx,
-                   uint64_t shuffle, Diag *d);
+int loop_interpret(const Program *p, const int64_t *sym, void *const *buf, const size_t *cap,
+    void (*size)(void *ctx, const Dim *sym, int64_t v), void *ctx, uint64_t shuffle, Diag *d);
 
 // ---- schedules (loop_schedule.c) ----
-// Applies the primitives of `text` in order to kernel k; false after diag_error when one does not apply. The list and each one's meaning: docs/schedule.md.
+// Applies the primitives of `text` in order to kernel k; false after diag_error when one does not apply. The list and each one's meaning:
+// docs/schedule.md.
 bool schedule_apply(Program *p, Kernel *k, const char *text, Diag *d);
 
 #endif

@@ -5,16 +5,16 @@
 #include "base.h"
 
 typedef struct {
-    const char *name;      // "x86-64-v3"
+    const char *name; // "x86-64-v3"
     const char *help;
-    const char *features;  // "avx2 fma f16c …": names of isa rows' features
-    const char *c_target;  // text of __attribute__((target("…"))), "" none
+    const char *features;                     // "avx2 fma f16c …": names of isa rows' features
+    const char *c_target;                     // text of __attribute__((target("…"))), "" none
     const char *triple, *cpu, *llvm_features; // for LLVM
-    int vector_bits;       // widest vectors to schedule for; 0: scalar code
-    int registers;         // vector registers
-    int pointer_bits;      // width of idx
-    bool hosted;           // GNU C with vector types; false: plain C99 (generic and microcontrollers)
-    int l1, l2, l3;        // bytes of data cache
+    int vector_bits;                          // widest vectors to schedule for; 0: scalar code
+    int registers;                            // vector registers
+    int pointer_bits;                         // width of idx
+    bool hosted;                              // GNU C with vector types; false: plain C99 (generic and microcontrollers)
+    int l1, l2, l3;                           // bytes of data cache
 } Target;
 
 const Target *target_find(const char *name); // NULL when unknown; "native" and "host" look at the running CPU

@@ -41,12 +41,13 @@ typedef struct {
     };
 } Scalar;
 
-Scalar scalar_int(DType t, int64_t v);  // v brought into t (wraps for integers, rounds for floats)
-Scalar scalar_float(DType t, double v); // v brought into t as Cast does (floats round to nearest even; integers truncate, saturate, NaN is 0)
-Scalar scalar_read(DType t, const void *element);       // element as in programs' memory (sub-byte types: one byte each)
+Scalar scalar_int(DType t, int64_t v); // v brought into t (wraps for integers, rounds for floats)
+Scalar scalar_float(
+    DType t, double v); // v brought into t as Cast does (floats round to nearest even; integers truncate, saturate, NaN is 0)
+Scalar scalar_read(DType t, const void *element); // element as in programs' memory (sub-byte types: one byte each)
 void scalar_write(Scalar s, void *element);
 double scalar_as_f64(Scalar s);
-int64_t scalar_as_i64(Scalar s); // truncates, saturates
+int64_t scalar_as_i64(Scalar s);      // truncates, saturates
 bool scalar_same(Scalar a, Scalar b); // same type and same bits, NaN equal to NaN
 
 // One element of DT_str in memory: `size` bytes of UTF-8 with a NUL after them (mlc_string in generated code).

@@ -1,7 +1,8 @@
-// Passes: each is one file with one exported function that returns whether it changed something; their order and switches are rows of passes.def.
+// Passes: each is one file with one exported function that returns whether it changed something; their order and switches are rows of
+// passes.def.
 //
-// run.c wraps every pass: verify after it, --dump-after, --time-passes, --check-each. passes/graph rewrites Graphs, passes/lower turns a Graph
-// into a Program, passes/loop rewrites Programs.
+// run.c wraps every pass: verify after it, --dump-after, --time-passes, --check-each. passes/graph rewrites Graphs, passes/lower turns a
+// Graph into a Program, passes/loop rewrites Programs.
 #ifndef MLC_PASSES_H
 #define MLC_PASSES_H
 
@@ -12,7 +13,7 @@ struct Program;
 
 typedef struct {
     const Target *target;
-    int level;              // 0..3; 's' is 4
+    int level; // 0..3; 's' is 4
     int threads;
     const char *only;       // --passes=a,b: these and those that cannot be switched off; NULL: by level
     bool exact;             // those of `only` alone (mlc opt)
@@ -23,19 +24,19 @@ typedef struct {
     bool (*check_graph)(void *ctx, const struct Graph *g, const char *pass, Diag *d);
     bool (*check_program)(void *ctx, const struct Program *p, const char *pass, Diag *d);
     void *check_ctx;
-    const char *regions;    // --region NAME=BYTES,…
+    const char *regions; // --region NAME=BYTES,…
 } PassOptions;
 
 typedef enum { STAGE_GRAPH, STAGE_LOWER, STAGE_LOOP } PassStage;
 typedef struct {
     const char *name;
     PassStage stage;
-    int level;        // lowest -O level that runs it
+    int level; // lowest -O level that runs it
     const char *help;
 } PassInfo;
 const PassInfo *pass_info(int i); // NULL past the end
 
-bool passes_run_graph(struct Graph *g, const PassOptions *o, Diag *d);   // false: a verifier or check failed
+bool passes_run_graph(struct Graph *g, const PassOptions *o, Diag *d);        // false: a verifier or check failed
 struct Program *passes_lower(struct Graph *g, const PassOptions *o, Diag *d); // NULL after diag_error
 bool passes_run_loop(struct Program *p, const PassOptions *o, Diag *d);
 

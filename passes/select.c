@@ -44,4 +44,6 @@ static const PassInfo infos[] = {
 #undef P
 };
 
-const PassInfo *pass_info(int i) { return i >= 0 && (size_t)i < sizeof infos / sizeof *infos ? &infos[i] : NULL; }
+const PassInfo *pass_info(int i) {
+    return i >= 0 && (size_t)i < sizeof infos / sizeof *infos ? &infos[i] : NULL;
+}

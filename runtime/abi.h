@@ -63,7 +63,7 @@ typedef struct mlc_model_info {
     void (*state_init)(void *state);
     const char *const *regions; // names
     const size_t *region_bytes;
-    int32_t team; // members of the largest team, 0: none; fewer threads do their work in turn
+    int32_t team;         // members of the largest team, 0: none; fewer threads do their work in turn
     size_t weights_bytes; // of the blob that env->weights must point at, aligned to 64; 0: the model holds its constants
 } mlc_model_info;
 

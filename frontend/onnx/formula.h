@@ -4,16 +4,17 @@
 
 #include "import.h"
 
-// A map of in[0 … nin-1] (at most 8) with the formula as its body; NULL after import_fail. Floats narrower than f32 compute in f32 and round once.
+// A map of in[0 … nin-1] (at most 8) with the formula as its body; NULL after import_fail. Floats narrower than f32 compute in f32 and
+// round once.
 Value *formula_map(ImportNode *n, const char *text, int nin, Value *const *in);
 const Expr *formula_expr(ImportNode *n, const char *text, int nargs, const DType *types); // NULL after import_fail
 
-bool import_same_types(const ImportNode *n, int first, int last); // of the inputs present
-bool import_numeric(const ImportNode *n, int input);              // a float, an integer or bool
+bool import_same_types(const ImportNode *n, int first, int last);     // of the inputs present
+bool import_numeric(const ImportNode *n, int input);                  // a float, an integer or bool
 bool import_const_float(const ImportNode *n, int input, double *out); // a constant scalar; false (no message) when it is not
 // The mean over count axes of x; its divisor is the product of their extents.
 Value *import_mean(ImportNode *n, Value *x, int count, const int64_t *axes, bool keep);
 Value *import_matmul_values(ImportNode *n, Value *x, Value *y, DType out); // numpy.matmul; NULL after import_fail
-Value *import_channel_bias(ImportNode *n, Value *y, Value *bias);           // y + a rank-1 bias along axis 1
+Value *import_channel_bias(ImportNode *n, Value *y, Value *bias);          // y + a rank-1 bias along axis 1
 
 #endif

@@ -20,7 +20,9 @@ static Value *normalised(ImportNode *n, Value *indices, const Dim *extent) {
     return g_map(&n->b, 1, &i, x_op3(n->arena, X_select, x_op2(n->arena, X_lt, a, x_int(n->arena, DT_i64, 0)), from_end, a));
 }
 
-static const Dim *index_symbol(ImportNode *n, int k) { return dim_symbol(n->dims, arena_printf(n->arena, "v%d", k), SYM_DATA, NULL, NULL); }
+static const Dim *index_symbol(ImportNode *n, int k) {
+    return dim_symbol(n->dims, arena_printf(n->arena, "v%d", k), SYM_DATA, NULL, NULL);
+}
 
 // The value seen with `before` axes in front and `after` behind, all of extent 1 and broadcast.
 static Value *with_axes(ImportNode *n, Value *v, int before, int after) {
@@ -29,7 +31,9 @@ static Value *with_axes(ImportNode *n, Value *v, int before, int after) {
     return v;
 }
 
-static Scalar zero_of(const Value *v) { return v->type == DT_str ? (Scalar){.type = DT_str} : scalar_int(v->type, 0); }
+static Scalar zero_of(const Value *v) {
+    return v->type == DT_str ? (Scalar){.type = DT_str} : scalar_int(v->type, 0);
+}
 
 static bool check_indices(const ImportNode *n, int input) {
     DType t = n->in[input]->type;
@@ -77,8 +81,10 @@ bool import_gather_nd(ImportNode *n) {
     Value *x = n->in[0], *indices = n->in[1];
     int64_t batch = n->version >= 12 ? attr_int(n, "batch_dims") : 0, k;
     if (!check_indices(n, 1)) return false;
-    if (indices->rank < 1 || !dim_is_int(indices->shape[indices->rank - 1], &k)) return import_unsupported(n, "index tuples of symbolic length");
-    if (k < 1 || batch < 0 || batch + k > x->rank || batch >= indices->rank) return import_fail(n, "index tuples of length %ld do not fit", (long)k);
+    if (indices->rank < 1 || !dim_is_int(indices->shape[indices->rank - 1], &k))
+        return import_unsupported(n, "index tuples of symbolic length");
+    if (k < 1 || batch < 0 || batch + k > x->rank || batch >= indices->rank)
+        return import_fail(n, "index tuples of length %ld do not fit", (long)k);
     int q = indices->rank - 1, rest = x->rank - (int)(batch + k), rank = q + rest;
     const Dim *shape[RANK_MAX], *index[RANK_MAX], *v[RANK_MAX];
     Value *parts[RANK_MAX];
@@ -127,10 +133,12 @@ bool import_scatter_nd(ImportNode *n) {
     const char *kind = scatter_kind(n, 16);
     int64_t k;
     if (!check_indices(n, 1) || !known_kind(n, kind)) return false;
-    if (indices->rank < 1 || !dim_is_int(indices->shape[indices->rank - 1], &k)) return import_unsupported(n, "index tuples of symbolic length");
+    if (indices->rank < 1 || !dim_is_int(indices->shape[indices->rank - 1], &k))
+        return import_unsupported(n, "index tuples of symbolic length");
     int q = indices->rank - 1;
-    if (k < 1 || k > x->rank || updates->rank != q + x->rank - k) return import_fail(n, "index tuples of length %ld do not fit %s and %s", (long)k,
-        import_shape_text(n, x), import_shape_text(n, updates));
+    if (k < 1 || k > x->rank || updates->rank != q + x->rank - k)
+        return import_fail(
+            n, "index tuples of length %ld do not fit %s and %s", (long)k, import_shape_text(n, x), import_shape_text(n, updates));
     const Dim *index[RANK_MAX], *v[RANK_MAX];
     Value *parts[RANK_MAX];
     for (int i = 0; i < k; i++) {
@@ -166,7 +174,8 @@ bool import_one_hot(ImportNode *n) {
     for (int i = 0; i < rank; i++) shape[i] = i < axis ? indices->shape[i] : i == axis ? depth : indices->shape[i - 1];
     Value *i64 = g_unsqueeze(&n->b, g_cast(&n->b, DT_i64, indices), axis);
     Value *at = normalised(n, i64, depth);
-    Value *off = g_slice(&n->b, values, 0, dim_int(n->dims, 0), dim_int(n->dims, 1), 1), *on = g_slice(&n->b, values, 0, dim_int(n->dims, 1), dim_int(n->dims, 1), 1);
+    Value *off = g_slice(&n->b, values, 0, dim_int(n->dims, 0), dim_int(n->dims, 1), 1),
+          *on = g_slice(&n->b, values, 0, dim_int(n->dims, 1), dim_int(n->dims, 1), 1);
     Value *in[] = {at, off, on};
     const Expr *here = x_cast(n->arena, DT_i64, x_dim(n->arena, dim_axis(n->dims, axis, depth)));
     const Expr *hit = x_op2(n->arena, X_eq, x_arg(n->arena, 0, DT_i64), here);
@@ -179,7 +188,8 @@ bool import_one_hot(ImportNode *n) {
 bool import_reverse_sequence(ImportNode *n) {
     Value *x = n->in[0];
     int time, batch;
-    if (!import_axis(n, attr_int(n, "time_axis"), x->rank, &time) || !import_axis(n, attr_int(n, "batch_axis"), x->rank, &batch)) return false;
+    if (!import_axis(n, attr_int(n, "time_axis"), x->rank, &time) || !import_axis(n, attr_int(n, "batch_axis"), x->rank, &batch))
+        return false;
     if (x->rank < 2 || time == batch) return import_fail(n, "two different axes are needed");
     Value *len = with_axes(n, g_cast(&n->b, DT_i64, n->in[1]), 0, x->rank - batch - 1);
     const Expr *l = x_arg(n->arena, 0, DT_i64), *t = x_cast(n->arena, DT_i64, x_dim(n->arena, dim_axis(n->dims, time, x->shape[time])));

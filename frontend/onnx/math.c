@@ -1,6 +1,7 @@
 // Elementwise operators: a row of `formulas` or a scalar function by name; inputs broadcast as NumPy does.
 //
-// A formula is the text of an Expr over a0, a1 … in which $name stands for a float attribute's value. Types under f32 compute in f32 and round once.
+// A formula is the text of an Expr over a0, a1 … in which $name stands for a float attribute's value. Types under f32 compute in f32 and
+// round once.
 #include "formula.h"
 
 #include <ctype.h>
@@ -36,8 +37,16 @@ static const Formula formulas[] = {
 
 // Operators whose scalar function has another name.
 static const Formula renamed[] = {
-    {"Round", "rint"}, {"Equal", "eq"}, {"Less", "lt"}, {"LessOrEqual", "le"}, {"Greater", "gt"}, {"GreaterOrEqual", "ge"},
-    {"BitwiseAnd", "and"}, {"BitwiseOr", "or"}, {"BitwiseXor", "xor"}, {"BitwiseNot", "not"},
+    {"Round", "rint"},
+    {"Equal", "eq"},
+    {"Less", "lt"},
+    {"LessOrEqual", "le"},
+    {"Greater", "gt"},
+    {"GreaterOrEqual", "ge"},
+    {"BitwiseAnd", "and"},
+    {"BitwiseOr", "or"},
+    {"BitwiseXor", "xor"},
+    {"BitwiseNot", "not"},
 };
 
 static const char *row_text(const Formula *rows, size_t n, const char *op) {
@@ -60,7 +69,8 @@ static char *expand_formula(const ImportNode *n, const char *text, DType type) {
         while (isalnum((unsigned char)*p) || *p == '_') p++;
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)(p - start), start);
-        if (!strcmp(name, "T")) str_add(&s, dtype_name(type));
+        if (!strcmp(name, "T"))
+            str_add(&s, dtype_name(type));
         else {
             double v = attr_float(n, name);
             str_add(&s, signbit(v) ? "(-" : "");
@@ -168,15 +178,20 @@ bool import_scalar(ImportNode *n) {
     DType t = n->in[0]->type;
     bool integer = !dtype_is_float(t);
     bool rounds_only = op == X_rint || op == X_floor || op == X_ceil || op == X_trunc;
-    if (integer && (cls == XC_MATH || op == X_sqrt || rounds_only)) return import_fail(n, "input has type %s, a float type is needed", dtype_name(t));
+    if (integer && (cls == XC_MATH || op == X_sqrt || rounds_only))
+        return import_fail(n, "input has type %s, a float type is needed", dtype_name(t));
     n->out[0] = n->nin == 1 ? g_map1(&n->b, op, n->in[0]) : g_map2(&n->b, op, n->in[0], n->in[1]);
     return true;
 }
 
 // Operators of opset 1 to 6 with broadcast and axis attributes.
-bool import_scalar_legacy(ImportNode *n) { return legacy_broadcast(n) && import_scalar(n); }
+bool import_scalar_legacy(ImportNode *n) {
+    return legacy_broadcast(n) && import_scalar(n);
+}
 
-bool import_logic_legacy(ImportNode *n) { return legacy_broadcast(n) && import_formula(n); }
+bool import_logic_legacy(ImportNode *n) {
+    return legacy_broadcast(n) && import_formula(n);
+}
 
 // Before opset 7 a slope of rank 1 belongs to the channels, axis 1.
 bool import_prelu(ImportNode *n) {
@@ -192,7 +207,10 @@ bool import_logic_not(ImportNode *n) {
 
 // ---- several inputs ----
 bool import_variadic(ImportNode *n) {
-    static const struct { const char *op; XOp fn; } rows[] = {{"Sum", X_add}, {"Mean", X_add}, {"Max", X_max}, {"Min", X_min}};
+    static const struct {
+        const char *op;
+        XOp fn;
+    } rows[] = {{"Sum", X_add}, {"Mean", X_add}, {"Max", X_max}, {"Min", X_min}};
     XOp op = X_add;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].op, n->row->name)) op = rows[i].fn;
@@ -252,20 +270,26 @@ static bool cast_to(ImportNode *n, DType to, bool saturate) {
     return true;
 }
 
-bool import_cast(ImportNode *n) { return cast_to(n, dtype_from_onnx((int)attr_int(n, "to")), attr_int(n, "saturate") != 0); }
-bool import_cast_old(ImportNode *n) { return cast_to(n, dtype_from_onnx((int)attr_int(n, "to")), true); }
+bool import_cast(ImportNode *n) {
+    return cast_to(n, dtype_from_onnx((int)attr_int(n, "to")), attr_int(n, "saturate") != 0);
+}
+bool import_cast_old(ImportNode *n) {
+    return cast_to(n, dtype_from_onnx((int)attr_int(n, "to")), true);
+}
 
 // Opset 1 to 5 name the type.
 bool import_cast_named(ImportNode *n) {
-    static const char *const names[] = {"UNDEFINED", "FLOAT", "UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64", "STRING", "BOOL", "FLOAT16", "DOUBLE",
-        "UINT32", "UINT64"};
+    static const char *const names[] = {"UNDEFINED", "FLOAT", "UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64", "STRING", "BOOL",
+        "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
     const char *to = attr_string(n, "to");
     for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
         if (!strcmp(names[i], to)) return cast_to(n, dtype_from_onnx(i), true);
     return import_fail(n, "unknown type '%s'", to);
 }
 
-bool import_cast_like(ImportNode *n) { return cast_to(n, n->in[1]->type, n->version < 19 || attr_int(n, "saturate") != 0); }
+bool import_cast_like(ImportNode *n) {
+    return cast_to(n, n->in[1]->type, n->version < 19 || attr_int(n, "saturate") != 0);
+}
 
 bool import_bit_cast(ImportNode *n) {
     DType to = dtype_from_onnx((int)attr_int(n, "to"));
@@ -299,7 +323,8 @@ bool import_mod(ImportNode *n) {
 bool import_bit_shift(ImportNode *n) {
     const char *direction = attr_string(n, "direction");
     bool left = direction && !strcmp(direction, "LEFT");
-    if (!left && (!direction || strcmp(direction, "RIGHT"))) return import_fail(n, "direction must be LEFT or RIGHT, found '%s'", direction ? direction : "");
+    if (!left && (!direction || strcmp(direction, "RIGHT")))
+        return import_fail(n, "direction must be LEFT or RIGHT, found '%s'", direction ? direction : "");
     if (!import_same_types(n, 0, 1) || !import_broadcast(n, 2, n->in)) return false;
     DType t = n->in[0]->type;
     if (left || !dtype_is_signed(t)) {
@@ -314,8 +339,9 @@ bool import_bit_shift(ImportNode *n) {
 
 bool import_sign(ImportNode *n) {
     DType t = n->in[0]->type;
-    const char *text = dtype_is_float(t) ? "select(a0 > 0, 1.0, select(a0 < 0, -1.0, a0))" : dtype_is_signed(t) ? "select(a0 > 0, 1, select(a0 < 0, -1, a0))"
-                                                                                                               : "select(a0 > 0, 1, a0)";
+    const char *text = dtype_is_float(t)    ? "select(a0 > 0, 1.0, select(a0 < 0, -1.0, a0))"
+                       : dtype_is_signed(t) ? "select(a0 > 0, 1, select(a0 < 0, -1, a0))"
+                                            : "select(a0 > 0, 1, a0)";
     n->out[0] = formula_map(n, text, 1, n->in);
     return n->out[0] != NULL;
 }

@@ -1,7 +1,8 @@
 // Neural-network operators: products, convolutions, pooling, normalisation.
 //
-// A convolution is a contraction over sliding windows of the padded input, a transposed one the same over the input spread by its stride; pooling
-// reduces windows. So padding, strides and dilation are index maps that fusion and schedules see, and no operator has a loop of its own.
+// A convolution is a contraction over sliding windows of the padded input, a transposed one the same over the input spread by its stride;
+// pooling reduces windows. So padding, strides and dilation are index maps that fusion and schedules see, and no operator has a loop of its
+// own.
 #include "formula.h"
 
 #include <string.h>
@@ -9,14 +10,18 @@
 enum { RANK_MAX = GRAPH_MAX_RANK, SPATIAL_MAX = 8 };
 typedef const Dim *const *DimArray;
 
-static const Dim *dim_of(ImportNode *n, int64_t v) { return dim_int(n->dims, v); }
+static const Dim *dim_of(ImportNode *n, int64_t v) {
+    return dim_int(n->dims, v);
+}
 
 // Computes in f32 what has a float type under f32, for operators with more than one step.
-static Value *widened(ImportNode *n, Value *x) { return dtype_is_float(x->type) && !dtype_is_native(x->type) ? g_cast(&n->b, DT_f32, x) : x; }
+static Value *widened(ImportNode *n, Value *x) {
+    return dtype_is_float(x->type) && !dtype_is_native(x->type) ? g_cast(&n->b, DT_f32, x) : x;
+}
 
 // ---- matrix products ----
-// The letters of an operand's batch axes ('a' + place from the left of `batch` places). An axis of extent 1 against a larger one of the other
-// operand is squeezed out: without a letter it broadcasts. Returns the operand so reduced, NULL after import_fail.
+// The letters of an operand's batch axes ('a' + place from the left of `batch` places). An axis of extent 1 against a larger one of the
+// other operand is squeezed out: without a letter it broadcasts. Returns the operand so reduced, NULL after import_fail.
 static Value *batch_letters(ImportNode *n, Value *v, const Value *other, int batch, char *letters) {
     int lead = v->rank - 2, count = 0;
     bool kept[RANK_MAX];
@@ -157,7 +162,8 @@ static bool conv_window(ImportNode *n, Window *w, const Value *x, const Value *w
     for (int i = 0; i < w->n; i++) {
         w->kernel[i] = weights->shape[2 + i];
         if (kernel.n && dim_eq(n->dims, w->kernel[i], dim_of(n, kernel.data[i])) == NO)
-            return import_fail(n, "kernel_shape has %ld at axis %d, the weights %s", (long)kernel.data[i], i, dim_text(n->dims, w->kernel[i]));
+            return import_fail(
+                n, "kernel_shape has %ld at axis %d, the weights %s", (long)kernel.data[i], i, dim_text(n->dims, w->kernel[i]));
     }
     return window_ints(n, "strides", w->n, w->stride, 1) && window_ints(n, "dilations", w->n, w->dilation, 1);
 }
@@ -194,7 +200,8 @@ static bool check_groups(ImportNode *n, const Value *x, const Value *weights, in
     if (group < 1) return import_fail(n, "group is %ld", (long)group);
     bool known = dim_is_int(x->shape[1], &c) && dim_is_int(weights->shape[1], &cw) && dim_is_int(weights->shape[0], &m);
     if (!known) return true;
-    if (c != cw * group) return import_fail(n, "weight has %ld input channels in %ld groups, input has %ld", (long)cw, (long)group, (long)c);
+    if (c != cw * group)
+        return import_fail(n, "weight has %ld input channels in %ld groups, input has %ld", (long)cw, (long)group, (long)c);
     return m % group == 0 || import_fail(n, "%ld filters do not divide into %ld groups", (long)m, (long)group);
 }
 
@@ -245,19 +252,22 @@ bool import_matmul_integer(ImportNode *n) {
 }
 
 // ---- transposed convolution ----
-// Extent and padding: out = stride * (in - 1) + output_padding + reach - pads. The input is spread by its stride (zeros between), then an ordinary
-// convolution with the flipped kernel and padding reach - 1 - pad follows.
+// Extent and padding: out = stride * (in - 1) + output_padding + reach - pads. The input is spread by its stride (zeros between), then an
+// ordinary convolution with the flipped kernel and padding reach - 1 - pad follows.
 static bool transpose_geometry(ImportNode *n, Window *w, const Value *x, int64_t *extra) {
     DimTable *t = n->dims;
     IntList pads = attr_ints(n, "pads"), out_shape = attr_ints(n, "output_shape"), out_pad = attr_ints(n, "output_padding");
     const char *mode = attr_string(n, "auto_pad");
     bool same = !strncmp(mode, "SAME", 4);
-    if ((pads.n && pads.n != 2 * w->n) || (out_pad.n && out_pad.n != w->n) || (out_shape.n && out_shape.n != w->n && out_shape.n != w->n + 2))
+    if ((pads.n && pads.n != 2 * w->n) || (out_pad.n && out_pad.n != w->n) ||
+        (out_shape.n && out_shape.n != w->n && out_shape.n != w->n + 2))
         return import_fail(n, "pads, output_padding or output_shape have the wrong length");
     for (int i = 0; i < w->n; i++) {
         extra[i] = out_pad.n ? out_pad.data[i] : 0;
         const Dim *full = dim_add(t, dim_muli(t, dim_addi(t, x->shape[2 + i], -1), w->stride[i]), dim_addi(t, reach(n, w, i), extra[i]));
-        const Dim *target = out_shape.n ? dim_of(n, out_shape.data[out_shape.n - w->n + i]) : same ? dim_muli(t, x->shape[2 + i], w->stride[i]) : NULL;
+        const Dim *target = out_shape.n ? dim_of(n, out_shape.data[out_shape.n - w->n + i])
+                            : same      ? dim_muli(t, x->shape[2 + i], w->stride[i])
+                                        : NULL;
         if (target) {
             const Dim *total = dim_max(t, dim_of(n, 0), dim_sub(t, full, target));
             const Dim *half = dim_floordiv(t, total, dim_of(n, 2));
@@ -327,14 +337,17 @@ bool import_conv_transpose(ImportNode *n) {
 static bool pool_window(ImportNode *n, Window *w, const Value *x) {
     IntList kernel = attr_ints(n, "kernel_shape");
     w->n = x->rank - 2;
-    if (x->rank < 3 || w->n > SPATIAL_MAX || kernel.n != w->n) return import_fail(n, "kernel_shape has %d entries, input has rank %d", kernel.n, x->rank);
+    if (x->rank < 3 || w->n > SPATIAL_MAX || kernel.n != w->n)
+        return import_fail(n, "kernel_shape has %d entries, input has rank %d", kernel.n, x->rank);
     for (int i = 0; i < w->n; i++) {
         if (kernel.data[i] < 1) return import_fail(n, "kernel_shape has the entry %ld", (long)kernel.data[i]);
         w->kernel[i] = dim_of(n, kernel.data[i]);
         w->dilation[i] = 1;
     }
     if (!window_ints(n, "strides", w->n, w->stride, 1)) return false;
-    bool dilates = !strcmp(n->row->name, "MaxPool") ? n->version >= 10 : !strcmp(n->row->name, "AveragePool") ? n->version >= 19 : n->version >= 18 && !strcmp(n->row->name, "LpPool");
+    bool dilates = !strcmp(n->row->name, "MaxPool")       ? n->version >= 10
+                   : !strcmp(n->row->name, "AveragePool") ? n->version >= 19
+                                                          : n->version >= 18 && !strcmp(n->row->name, "LpPool");
     if (dilates && !window_ints(n, "dilations", w->n, w->dilation, 1)) return false;
     bool ceils = !strcmp(n->row->name, "LpPool") ? n->version >= 18 : n->version >= 10;
     return window_pads(n, w, x, ceils && attr_int(n, "ceil_mode") != 0);

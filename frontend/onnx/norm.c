@@ -6,7 +6,9 @@
 enum { RANK_MAX = GRAPH_MAX_RANK };
 typedef const Dim *const *DimArray;
 
-static Value *widened(ImportNode *n, Value *x) { return dtype_is_float(x->type) && !dtype_is_native(x->type) ? g_cast(&n->b, DT_f32, x) : x; }
+static Value *widened(ImportNode *n, Value *x) {
+    return dtype_is_float(x->type) && !dtype_is_native(x->type) ? g_cast(&n->b, DT_f32, x) : x;
+}
 
 // A value of rank 1 seen along axis 1 of a rank-r tensor.
 static Value *along_channels(ImportNode *n, Value *v, int rank) {
@@ -21,7 +23,8 @@ bool import_batch_norm(ImportNode *n) {
     if (n->version < 9 && attr_int(n, "spatial") == 0) return import_unsupported(n, "spatial = 0");
     for (int i = 1; i < 5; i++) in[i] = along_channels(n, g_cast(&n->b, x->type, n->in[i]), x->rank);
     // (x - mean) * (scale / sqrt(var + eps)) + bias
-    const Expr *text = formula_expr(n, "(a0 - a3) * (a1 / sqrt(a4 + $epsilon)) + a2", 5, (DType[]){x->type, x->type, x->type, x->type, x->type});
+    const Expr *text =
+        formula_expr(n, "(a0 - a3) * (a1 / sqrt(a4 + $epsilon)) + a2", 5, (DType[]){x->type, x->type, x->type, x->type, x->type});
     if (!text) return false;
     n->out[0] = g_cast(&n->b, n->in[0]->type, g_map(&n->b, 5, in, text));
     return true;
@@ -84,7 +87,8 @@ bool import_group_norm(ImportNode *n) {
     DimTable *t = n->dims;
     int64_t groups = attr_int(n, "num_groups"), axes[] = {2};
     if (x->rank < 2 || groups < 1) return import_fail(n, "rank of at least 2 and a positive num_groups are needed");
-    const Dim *g = dim_int(t, groups), *rest = dim_mul(t, dim_floordiv(t, x->shape[1], g), dim_product(t, (DimArray)x->shape + 2, x->rank - 2));
+    const Dim *g = dim_int(t, groups),
+              *rest = dim_mul(t, dim_floordiv(t, x->shape[1], g), dim_product(t, (DimArray)x->shape + 2, x->rank - 2));
     const Dim *split[] = {x->shape[0], g, rest};
     Value *y = g_norm(&n->b, "layer", g_reshape(&n->b, x, 3, split), 1, axes, attr_float(n, "epsilon"));
     bool by_group = n->version < 21;

@@ -1,7 +1,9 @@
-// LSTM, GRU, RNN: one contraction of the inputs with all gates' weights for the whole sequence, then a core loop over time for each direction.
+// LSTM, GRU, RNN: one contraction of the inputs with all gates' weights for the whole sequence, then a core loop over time for each
+// direction.
 //
-// In the loop: gates = x_t + h R^T + bias, a cell function of maps, and the new states as carried values; the hidden states are stacked as scan outputs.
-// Rows past their sequence length keep their state and give 0; a reverse direction reads each row from its last element on and its outputs are turned back.
+// In the loop: gates = x_t + h R^T + bias, a cell function of maps, and the new states as carried values; the hidden states are stacked as
+// scan outputs. Rows past their sequence length keep their state and give 0; a reverse direction reads each row from its last element on
+// and its outputs are turned back.
 #include "formula.h"
 
 #include <ctype.h>
@@ -37,23 +39,28 @@ typedef struct Cell {
     int gates, per_direction;          // weight blocks of a row of W; activations a direction
     int64_t hidden;
     const Dim *time, *batch;
-    Value *lens;                       // [batch] i64, NULL: all full
-    double clip;                       // 0: none
+    Value *lens; // [batch] i64, NULL: all full
+    double clip; // 0: none
     DType type;
     // Appends the cell: gates' sums x_t + bias and h R^T -> new h and c.
-    void (*step)(struct Cell *cell, int direction, Value *x, Value *h, Value *c, Value *recurrent, Value *bias, Value **new_h, Value **new_c);
-    Value *peephole;                   // of the direction at hand, [3 * hidden] or NULL
+    void (*step)(
+        struct Cell *cell, int direction, Value *x, Value *h, Value *c, Value *recurrent, Value *bias, Value **new_h, Value **new_c);
+    Value *peephole; // of the direction at hand, [3 * hidden] or NULL
 } Cell;
 
-static const Dim *dim_of(Cell *c, int64_t v) { return dim_int(c->n->dims, v); }
+static const Dim *dim_of(Cell *c, int64_t v) {
+    return dim_int(c->n->dims, v);
+}
 
 // ---- activations ----
 static char *activation_text(ImportNode *n, const Activation *a, double alpha, double beta) {
     Str s = {0};
     for (const char *p = a->text; *p; p++) {
         bool letter = (*p == 'A' || *p == 'B') && (p == a->text || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[1]);
-        if (!letter) str_addn(&s, p, 1);
-        else str_add_f64(&s, *p == 'A' ? alpha : beta);
+        if (!letter)
+            str_addn(&s, p, 1);
+        else
+            str_add_f64(&s, *p == 'A' ? alpha : beta);
     }
     char *out = arena_strdup(n->arena, s.data);
     str_free(&s);
@@ -88,8 +95,12 @@ static Value *activate(Cell *c, int direction, int which, Value *x) {
     return formula_map(c->n, c->text[direction * c->per_direction + which], 1, &x);
 }
 
-static Value *add(Cell *c, Value *x, Value *y) { return x && y ? g_map2(&c->n->b, X_add, x, y) : x ? x : y; }
-static Value *mul(Cell *c, Value *x, Value *y) { return g_map2(&c->n->b, X_mul, x, y); }
+static Value *add(Cell *c, Value *x, Value *y) {
+    return x && y ? g_map2(&c->n->b, X_add, x, y) : x ? x : y;
+}
+static Value *mul(Cell *c, Value *x, Value *y) {
+    return g_map2(&c->n->b, X_mul, x, y);
+}
 
 static Value *clipped(Cell *c, Value *x) {
     if (c->clip <= 0) return x;
@@ -103,7 +114,9 @@ static Value *block(Cell *c, Value *x, int k) {
     return g_slice(&c->n->b, x, x->rank - 1, dim_of(c, k * c->hidden), dim_of(c, c->hidden), 1);
 }
 
-static Value *times(Cell *c, Value *h, Value *weights) { return g_contract(&c->n->b, "bh,gh->bg", h, weights, c->type); }
+static Value *times(Cell *c, Value *h, Value *weights) {
+    return g_contract(&c->n->b, "bh,gh->bg", h, weights, c->type);
+}
 
 // ---- cells ----
 static void rnn_step(Cell *c, int d, Value *x, Value *h, Value *state, Value *r, Value *bias, Value **new_h, Value **new_c) {
@@ -124,8 +137,10 @@ static void gru_step(Cell *c, int d, Value *x, Value *h, Value *state, Value *r,
         gate[k] = activate(c, d, 0, clipped(c, sum));
     }
     Value *candidate;
-    if (before) candidate = mul(c, gate[1], add(c, times(c, h, h_weights), block(c, bias, 5)));
-    else candidate = add(c, times(c, mul(c, gate[1], h), h_weights), block(c, bias, 5));
+    if (before)
+        candidate = mul(c, gate[1], add(c, times(c, h, h_weights), block(c, bias, 5)));
+    else
+        candidate = add(c, times(c, mul(c, gate[1], h), h_weights), block(c, bias, 5));
     candidate = add(c, add(c, block(c, x, 2), candidate), block(c, bias, 2));
     candidate = activate(c, d, 1, clipped(c, candidate));
     Value *in[] = {gate[0], candidate, h};
@@ -180,7 +195,9 @@ static Value *while_running(Cell *c, Value *t, Value *value, Value *other) {
 }
 
 // outputs of one direction: y [T, B, H], the last h and c [B, H].
-typedef struct { Value *y, *h, *c; } Direction;
+typedef struct {
+    Value *y, *h, *c;
+} Direction;
 
 static Direction run_direction(Cell *c, int d, bool reverse, Value *x, Value *w, Value *r, Value *bias, Value *h0, Value *c0) {
     ImportNode *n = c->n;
@@ -209,7 +226,8 @@ static Direction run_direction(Cell *c, int d, bool reverse, Value *x, Value *w,
 static Value *turned_back(Cell *c, Value *y) {
     ImportNode *n = c->n;
     if (!c->lens) return g_slice(&n->b, y, 0, dim_addi(n->dims, y->shape[0], -1), y->shape[0], -1);
-    const Dim *v = dim_symbol(n->dims, "v0", SYM_DATA, NULL, NULL), *index[] = {v, dim_axis(n->dims, 1, y->shape[1]), dim_axis(n->dims, 2, y->shape[2])};
+    const Dim *v = dim_symbol(n->dims, "v0", SYM_DATA, NULL, NULL),
+              *index[] = {v, dim_axis(n->dims, 1, y->shape[1]), dim_axis(n->dims, 2, y->shape[2])};
     const Expr *time = x_cast(n->arena, DT_i64, x_dim(n->arena, dim_axis(n->dims, 0, y->shape[0]))), *len = x_arg(n->arena, 0, DT_i64);
     const Expr *from_end = x_op2(n->arena, X_sub, x_op2(n->arena, X_sub, len, x_int(n->arena, DT_i64, 1)), time);
     const Expr *source = x_op3(n->arena, X_select, x_op2(n->arena, X_lt, time, len), from_end, time);
@@ -236,7 +254,9 @@ static Value *joined(Cell *c, int directions, Value **v, int axis) {
     return directions == 1 ? parts[0] : g_concat(&c->n->b, 2, parts, axis);
 }
 
-static Value *optional_input(const ImportNode *n, int i) { return i < n->nin ? n->in[i] : NULL; }
+static Value *optional_input(const ImportNode *n, int i) {
+    return i < n->nin ? n->in[i] : NULL;
+}
 
 // An initial state as [batch, hidden]: where its extents are not provably so, a check says so at run time.
 static Value *initial_state(Cell *c, Value *v) {
@@ -258,7 +278,9 @@ static bool check_shapes(Cell *c, int directions) {
     const Value *w = n->in[1], *r = n->in[2];
     if (n->in[0]->rank != 3 || w->rank != 3 || r->rank != 3) return import_fail(n, "X, W and R need rank 3");
     bool fits = dim_is(w->shape[0], directions) && dim_is(w->shape[1], c->gates * c->hidden) && dim_is(r->shape[2], c->hidden);
-    if (!fits) return import_fail(n, "W %s and R %s do not fit %d direction(s) and hidden_size %ld", import_shape_text(n, w), import_shape_text(n, r), directions, (long)c->hidden);
+    if (!fits)
+        return import_fail(n, "W %s and R %s do not fit %d direction(s) and hidden_size %ld", import_shape_text(n, w),
+            import_shape_text(n, r), directions, (long)c->hidden);
     return import_same_types(n, 0, 3);
 }
 
@@ -280,7 +302,8 @@ static bool run_cell(Cell *c, const char *const *defaults) {
     c->batch = x->shape[1];
     Value *lens = optional_input(n, 4);
     c->lens = lens ? g_cast(&n->b, DT_i64, lens) : NULL;
-    Value *h0 = optional_input(n, 5), *c0 = n->row->max_in > 6 ? optional_input(n, 6) : NULL, *p = n->row->max_in > 7 ? optional_input(n, 7) : NULL;
+    Value *h0 = optional_input(n, 5), *c0 = n->row->max_in > 6 ? optional_input(n, 6) : NULL,
+          *p = n->row->max_in > 7 ? optional_input(n, 7) : NULL;
     if (batch_first) h0 = swapped(n, h0), c0 = swapped(n, c0);
     const Dim *state[] = {c->batch, dim_of(c, c->hidden)};
     Value *zero = g_map_shape(&n->b, 0, NULL, x_int(n->arena, c->type, 0), 2, state);
@@ -288,9 +311,10 @@ static bool run_cell(Cell *c, const char *const *defaults) {
     for (int d = 0; d < directions; d++) {
         bool back = reverse || d == 1;
         c->peephole = of_direction(c, p, d);
-        Value *start_h = h0 ? initial_state(c, of_direction(c, h0, d)) : zero, *start_c = c0 ? initial_state(c, of_direction(c, c0, d)) : zero;
-        Direction out = run_direction(c, d, back, x, of_direction(c, n->in[1], d), of_direction(c, n->in[2], d), of_direction(c, optional_input(n, 3), d),
-            start_h, start_c);
+        Value *start_h = h0 ? initial_state(c, of_direction(c, h0, d)) : zero,
+              *start_c = c0 ? initial_state(c, of_direction(c, c0, d)) : zero;
+        Direction out = run_direction(c, d, back, x, of_direction(c, n->in[1], d), of_direction(c, n->in[2], d),
+            of_direction(c, optional_input(n, 3), d), start_h, start_c);
         y[d] = back ? turned_back(c, out.y) : out.y;
         h[d] = out.h;
         cells[d] = out.c;

@@ -88,9 +88,12 @@ bool import_reduce(ImportNode *n) {
     bool narrow = dtype_is_float(t) && !dtype_is_native(t) && computes;
     Value *x = integer_math ? g_cast(&n->b, DT_f64, n->in[0]) : narrow ? g_cast(&n->b, DT_f32, n->in[0]) : n->in[0];
     if (row->before && !(x = formula_map(n, row->before, 1, &x))) return false;
-    if (!strcmp(row->kind, "mean")) x = import_mean(n, x, count, axes, keep);
-    else if (!strcmp(row->kind, "logsumexp")) x = log_sum_exp(n, x, count, axes, keep);
-    else x = g_reduce(&n->b, row->kind, x, count, axes, keep);
+    if (!strcmp(row->kind, "mean"))
+        x = import_mean(n, x, count, axes, keep);
+    else if (!strcmp(row->kind, "logsumexp"))
+        x = log_sum_exp(n, x, count, axes, keep);
+    else
+        x = g_reduce(&n->b, row->kind, x, count, axes, keep);
     if (x && row->after) x = formula_map(n, row->after, 1, &x);
     if (!x) return false;
     x = g_cast(&n->b, t, x);

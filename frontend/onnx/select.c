@@ -36,7 +36,8 @@ bool import_topk(ImportNode *n) {
     const Dim *k = NULL, *shape[RANK_MAX];
     bool largest = n->version < 11 || attr_int(n, "largest") != 0, sorted = n->version < 11 || attr_int(n, "sorted") != 0;
     if (!import_numeric(n, 0) || !import_axis(n, attr_int(n, "axis"), x->rank, &axis) || !topk_extent(n, x->shape[axis], &k)) return false;
-    if (dim_le(n->dims, k, x->shape[axis]) == NO) return import_fail(n, "k is %s, axis %d has %s", dim_text(n->dims, k), axis, dim_text(n->dims, x->shape[axis]));
+    if (dim_le(n->dims, k, x->shape[axis]) == NO)
+        return import_fail(n, "k is %s, axis %d has %s", dim_text(n->dims, k), axis, dim_text(n->dims, x->shape[axis]));
     for (int i = 0; i < x->rank; i++) shape[i] = i == axis ? k : x->shape[i];
     const DType types[] = {x->type, DT_i64};
     const int ranks[] = {x->rank, x->rank};
@@ -100,7 +101,8 @@ bool import_unique(ImportNode *n) {
     const DType types[] = {x->type, DT_i64, DT_i64, DT_i64};
     const int ranks[] = {axis < 0 ? 1 : x->rank, 1, 1, 1};
     const DimArray shapes[] = {shape, &count, &extent, &count};
-    Node *t = g_template(&n->b, "unique", 1, &x, 4, types, ranks, shapes, axis, (F64List){0}, defines(n, count), flags(n, 1, attr_int(n, "sorted") != 0, 0));
+    Node *t = g_template(
+        &n->b, "unique", 1, &x, 4, types, ranks, shapes, axis, (F64List){0}, defines(n, count), flags(n, 1, attr_int(n, "sorted") != 0, 0));
     for (int i = 0; i < 4; i++) n->out[i] = t->out[i];
     return true;
 }
@@ -114,15 +116,19 @@ static Value *scalar_input(ImportNode *n, int i, DType t, double missing) {
 
 bool import_non_max_suppression(ImportNode *n) {
     Value *boxes = n->in[0], *scores = n->in[1];
-    if (boxes->rank != 3 || scores->rank != 3 || !dim_is(boxes->shape[2], 4)) return import_fail(n, "boxes [B, N, 4] and scores [B, C, N] are needed");
+    if (boxes->rank != 3 || scores->rank != 3 || !dim_is(boxes->shape[2], 4))
+        return import_fail(n, "boxes [B, N, 4] and scores [B, C, N] are needed");
     if (boxes->type != DT_f32 || scores->type != DT_f32) return import_fail(n, "boxes and scores must be f32");
-    Value *most = scalar_input(n, 2, DT_i64, 0), *overlap = scalar_input(n, 3, DT_f32, 0), *least = scalar_input(n, 4, DT_f32, -__builtin_inf());
+    Value *most = scalar_input(n, 2, DT_i64, 0), *overlap = scalar_input(n, 3, DT_f32, 0),
+          *least = scalar_input(n, 4, DT_f32, -__builtin_inf());
     Value *in[] = {boxes, scores, most, overlap, least};
     const Dim *size = value_size(n->b.g, scores);
     const Dim *count = graph_symbol(n->b.g, "entries", SYM_DATA, dim_int(n->dims, 0), size), *shape[] = {count, dim_int(n->dims, 3)};
     const DType type = DT_i64;
     const int rank = 2;
     const DimArray shapes = shape;
-    n->out[0] = g_template(&n->b, "nms", 5, in, 1, &type, &rank, &shapes, 0, (F64List){0}, defines(n, count), flags(n, 1, attr_int(n, "center_point_box"), 0))->out[0];
+    n->out[0] = g_template(
+        &n->b, "nms", 5, in, 1, &type, &rank, &shapes, 0, (F64List){0}, defines(n, count), flags(n, 1, attr_int(n, "center_point_box"), 0))
+                    ->out[0];
     return true;
 }

@@ -6,8 +6,12 @@
 enum { RANK_MAX = GRAPH_MAX_RANK };
 typedef const Dim *const *DimArray;
 
-static const Dim *axis_sym(ImportNode *n, int axis, const Dim *extent) { return dim_axis(n->dims, axis, extent); }
-static const Dim *dim_of(ImportNode *n, int64_t v) { return dim_int(n->dims, v); }
+static const Dim *axis_sym(ImportNode *n, int axis, const Dim *extent) {
+    return dim_axis(n->dims, axis, extent);
+}
+static const Dim *dim_of(ImportNode *n, int64_t v) {
+    return dim_int(n->dims, v);
+}
 
 // ---- Shape, Size ----
 bool import_shape(ImportNode *n) {
@@ -52,12 +56,14 @@ static bool reshape_dims(ImportNode *n, const Dim *const *want, int rank, bool z
     if (infer >= 0) {
         if (dim_is(known, 0)) return import_fail(n, "-1 cannot be inferred from an empty shape");
         int64_t k, t;
-        if (dim_is_int(known, &k) && dim_is_int(total, &t) && t % k) return import_fail(n, "%s does not fit the shape", import_shape_text(n, x));
+        if (dim_is_int(known, &k) && dim_is_int(total, &t) && t % k)
+            return import_fail(n, "%s does not fit the shape", import_shape_text(n, x));
         shape[infer] = dim_floordiv(n->dims, total, known);
         return true;
     }
     if (dim_eq(n->dims, known, total) == NO)
-        return import_fail(n, "%s has %s elements, the new shape %s", import_shape_text(n, x), dim_text(n->dims, total), dim_text(n->dims, known));
+        return import_fail(
+            n, "%s has %s elements, the new shape %s", import_shape_text(n, x), dim_text(n->dims, total), dim_text(n->dims, known));
     return true;
 }
 
@@ -95,7 +101,8 @@ bool import_flatten(ImportNode *n) {
     int64_t axis = attr_int(n, "axis");
     if (axis < 0) axis += x->rank;
     if (axis < 0 || axis > x->rank) return import_fail(n, "axis is outside of rank %d", x->rank);
-    const Dim *shape[] = {dim_product(n->dims, (DimArray)x->shape, (int)axis), dim_product(n->dims, (DimArray)x->shape + axis, x->rank - (int)axis)};
+    const Dim *shape[] = {
+        dim_product(n->dims, (DimArray)x->shape, (int)axis), dim_product(n->dims, (DimArray)x->shape + axis, x->rank - (int)axis)};
     n->out[0] = g_reshape(&n->b, n->in[0], 2, shape);
     return true;
 }
@@ -104,7 +111,8 @@ bool import_flatten(ImportNode *n) {
 static bool squeeze_axes(ImportNode *n, int rank, int64_t *axes, int *count) {
     IntList list = {0};
     int64_t *data = ARENA_ARRAY(n->arena, int64_t, RANK_MAX);
-    if (n->version < 13) list = attr_ints(n, "axes");
+    if (n->version < 13)
+        list = attr_ints(n, "axes");
     else if (n->nin > 1 && n->in[1]) {
         if (!import_const_ints(n, 1, data, RANK_MAX, &list.n)) return false;
         list.data = data;
@@ -236,7 +244,8 @@ bool import_concat(ImportNode *n) {
         if (n->in[i]->rank != rank) return import_fail(n, "input %d has rank %d, input 0 has %d", i, n->in[i]->rank, rank);
         for (int k = 0; k < rank; k++) {
             if (k == axis || dim_eq(n->dims, n->in[i]->shape[k], n->in[0]->shape[k]) != NO) continue;
-            return import_fail(n, "input %d is %s, input 0 %s: they differ at axis %d", i, import_shape_text(n, n->in[i]), import_shape_text(n, n->in[0]), k);
+            return import_fail(n, "input %d is %s, input 0 %s: they differ at axis %d", i, import_shape_text(n, n->in[i]),
+                import_shape_text(n, n->in[0]), k);
         }
     }
     n->out[0] = g_concat(&n->b, n->nin, n->in, axis);
@@ -276,7 +285,8 @@ bool import_split(ImportNode *n) {
 }
 
 // ---- Slice ----
-// start and end as ONNX clamps them: negative counts from the end, then into 0..extent (step < 0: start into 0..extent-1, end into -1..extent-1).
+// start and end as ONNX clamps them: negative counts from the end, then into 0..extent (step < 0: start into 0..extent-1, end into
+// -1..extent-1).
 static const Dim *slice_bound(ImportNode *n, const Dim *v, const Dim *extent, int64_t low, int64_t high_offset) {
     DimTable *t = n->dims;
     int64_t k, lo, hi;
@@ -325,7 +335,8 @@ bool import_slice(ImportNode *n) {
     int ends, axes = 0, steps = 0;
     if (!import_content(n, 1, &s.starts, &s.count) || !import_content(n, 2, &s.ends, &ends)) return false;
     for (int i = 0; i < s.count && i < RANK_MAX; i++) s.axes[i] = i, s.steps[i] = 1;
-    if (s.count > n->in[0]->rank || ends != s.count) return import_fail(n, "%d starts and %d ends for rank %d", s.count, ends, n->in[0]->rank);
+    if (s.count > n->in[0]->rank || ends != s.count)
+        return import_fail(n, "%d starts and %d ends for rank %d", s.count, ends, n->in[0]->rank);
     if (n->nin > 3 && n->in[3] && !import_const_ints(n, 3, s.axes, RANK_MAX, &axes)) return false;
     if (n->nin > 4 && n->in[4] && !import_const_ints(n, 4, s.steps, RANK_MAX, &steps)) return false;
     if ((axes && axes != s.count) || (steps && steps != s.count)) return import_fail(n, "starts, axes and steps differ in length");
@@ -335,7 +346,8 @@ bool import_slice(ImportNode *n) {
 bool import_slice_attr(ImportNode *n) {
     SliceSpec s = {0};
     IntList starts = attr_ints(n, "starts"), ends = attr_ints(n, "ends"), axes = attr_ints(n, "axes");
-    if (starts.n != ends.n || (axes.n && axes.n != starts.n) || starts.n > RANK_MAX) return import_fail(n, "starts, ends and axes differ in length");
+    if (starts.n != ends.n || (axes.n && axes.n != starts.n) || starts.n > RANK_MAX)
+        return import_fail(n, "starts, ends and axes differ in length");
     const Dim **from = ARENA_ARRAY(n->arena, const Dim *, starts.n + 1), **to = ARENA_ARRAY(n->arena, const Dim *, starts.n + 1);
     for (int i = 0; i < starts.n; i++) {
         from[i] = dim_of(n, starts.data[i]);
@@ -460,7 +472,8 @@ bool import_eye_like(ImportNode *n) {
     DType t = attr_has(n, "dtype") ? dtype_from_onnx((int)attr_int(n, "dtype")) : x->type;
     const Dim *row = axis_sym(n, 0, x->shape[0]), *col = axis_sym(n, 1, x->shape[1]);
     const Expr *hit = x_op2(n->arena, X_eq, x_dim(n->arena, dim_addi(n->dims, row, attr_int(n, "k"))), x_dim(n->arena, col));
-    n->out[0] = g_map_shape(&n->b, 0, NULL, x_op3(n->arena, X_select, hit, x_int(n->arena, t, 1), x_int(n->arena, t, 0)), 2, (DimArray)x->shape);
+    n->out[0] =
+        g_map_shape(&n->b, 0, NULL, x_op3(n->arena, X_select, hit, x_int(n->arena, t, 1), x_int(n->arena, t, 0)), 2, (DimArray)x->shape);
     return true;
 }
 
@@ -494,7 +507,8 @@ bool import_depth_to_space(ImportNode *n) {
     if (x->rank != 4 || block < 1) return import_fail(n, "rank 4 and a positive blocksize are needed");
     const Dim *b = dim_of(n, block), *c = dim_floordiv(t, x->shape[1], dim_of(n, block * block));
     bool crd = n->version >= 11 && !strcmp(attr_string(n, "mode"), "CRD");
-    const Dim *dcr_split[] = {x->shape[0], b, b, c, x->shape[2], x->shape[3]}, *crd_split[] = {x->shape[0], c, b, b, x->shape[2], x->shape[3]};
+    const Dim *dcr_split[] = {x->shape[0], b, b, c, x->shape[2], x->shape[3]},
+              *crd_split[] = {x->shape[0], c, b, b, x->shape[2], x->shape[3]};
     static const int64_t dcr_perm[] = {0, 3, 4, 1, 5, 2}, crd_perm[] = {0, 1, 4, 2, 5, 3};
     const Dim *joined[] = {x->shape[0], c, dim_mul(t, x->shape[2], b), dim_mul(t, x->shape[3], b)};
     n->out[0] = regroup(n, x, 6, crd ? crd_split : dcr_split, crd ? crd_perm : dcr_perm, joined);

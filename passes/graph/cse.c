@@ -1,6 +1,8 @@
-// cse: a node equal to an earlier one (same operation, inputs, fields and output types) of the same region or a region around it is replaced by it.
+// cse: a node equal to an earlier one (same operation, inputs, fields and output types) of the same region or a region around it is
+// replaced by it.
 //
-// Nodes are found by a hash of operation and inputs; fields are compared through the table of GRAPH_FIELDS. Nodes with regions, random and checks stay.
+// Nodes are found by a hash of operation and inputs; fields are compared through the table of GRAPH_FIELDS. Nodes with regions, random and
+// checks stay.
 #include "graph_passes.h"
 
 #include "../../ir/graph_fields.h"
@@ -27,9 +29,13 @@ static uint64_t node_hash(const Node *n) {
     return n->op == G_const ? hash_bytes(h, n->data.bytes, n->data.size) : h;
 }
 
-static bool same_list(const void *a, const void *b, int na, int nb, size_t elem) { return na == nb && (!na || !memcmp(a, b, elem * (size_t)na)); }
+static bool same_list(const void *a, const void *b, int na, int nb, size_t elem) {
+    return na == nb && (!na || !memcmp(a, b, elem * (size_t)na));
+}
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && !strcmp(a, b));
+}
 
 static bool same_field(const GField *f, const Node *a, const Node *b) {
     const void *x = FIELD_IN(char, a, f), *y = FIELD_IN(char, b, f);
@@ -37,15 +43,23 @@ static bool same_field(const GField *f, const Node *a, const Node *b) {
     case FK_int: return *(const int64_t *)x == *(const int64_t *)y;
     case FK_f64: return !memcmp(x, y, sizeof(double));
     case FK_text: return same_text(*(const char *const *)x, *(const char *const *)y);
-    case FK_ints: return same_list(((const IntList *)x)->data, ((const IntList *)y)->data, ((const IntList *)x)->n, ((const IntList *)y)->n, sizeof(int64_t));
-    case FK_params: return same_list(((const F64List *)x)->data, ((const F64List *)y)->data, ((const F64List *)x)->n, ((const F64List *)y)->n, sizeof(double));
-    case FK_dims: return same_list(((const DimList *)x)->data, ((const DimList *)y)->data, ((const DimList *)x)->n, ((const DimList *)y)->n, sizeof(Dim *));
+    case FK_ints:
+        return same_list(
+            ((const IntList *)x)->data, ((const IntList *)y)->data, ((const IntList *)x)->n, ((const IntList *)y)->n, sizeof(int64_t));
+    case FK_params:
+        return same_list(
+            ((const F64List *)x)->data, ((const F64List *)y)->data, ((const F64List *)x)->n, ((const F64List *)y)->n, sizeof(double));
+    case FK_dims:
+        return same_list(
+            ((const DimList *)x)->data, ((const DimList *)y)->data, ((const DimList *)x)->n, ((const DimList *)y)->n, sizeof(Dim *));
     case FK_expr: {
         const Expr *ex = *(const Expr *const *)x, *ey = *(const Expr *const *)y;
         return ex == ey || (ex && ey && expr_same(ex, ey));
     }
     case FK_scalar: return scalar_same(*(const Scalar *)x, *(const Scalar *)y);
-    case FK_data: return ((const Data *)x)->size == ((const Data *)y)->size && !memcmp(((const Data *)x)->bytes, ((const Data *)y)->bytes, ((const Data *)x)->size);
+    case FK_data:
+        return ((const Data *)x)->size == ((const Data *)y)->size &&
+               !memcmp(((const Data *)x)->bytes, ((const Data *)y)->bytes, ((const Data *)x)->size);
     default: return false;
     }
 }
@@ -75,7 +89,8 @@ static bool same_node(const Node *a, const Node *b) {
 
 static bool pure(const Node *n) {
     bool index_symbols = n->nvsyms > 0; // written in symbols of their own: never equal
-    return n->nout > 0 && !n->regions.n && !index_symbols && n->op != G_random && n->op != G_template && n->op != G_call && n->op != G_check;
+    return n->nout > 0 && !n->regions.n && !index_symbols && n->op != G_random && n->op != G_template && n->op != G_call &&
+           n->op != G_check;
 }
 
 static bool cse_node(void *ctx, Node *n, Builder *b) {

@@ -1,7 +1,7 @@
 // fold: operations whose inputs are constants become constants, evaluated by graph_eval's own functions (so with mlc's own mathematics).
 //
-// What would grow the model is left: a result of more than 4096 elements must not be larger than the inputs together (a transposed weight is folded,
-// a broadcast one stays a view).
+// What would grow the model is left: a result of more than 4096 elements must not be larger than the inputs together (a transposed weight
+// is folded, a broadcast one stays a view).
 #include "graph_passes.h"
 
 #include "rewrite.h"

@@ -1,9 +1,9 @@
 // fuse: decides which values are computed inside the kernels that read them (storage inline) instead of in a kernel of their own.
 //
-// Views, reshapes and dimension tensors always are: they only change indices. A map joins its consumer when each of its elements is read once, or a
-// few times by a row kernel and it is cheap. A contraction or reduction (heavy) and a softmax or norm (row-wise) join the pointwise chain behind them
-// as its epilogue: one of them a kernel, when the whole chain has their shape.
-// Nodes are visited last to first, so what becomes of a consumer is known. Storage other than automatic is left as it is.
+// Views, reshapes and dimension tensors always are: they only change indices. A map joins its consumer when each of its elements is read
+// once, or a few times by a row kernel and it is cheap. A contraction or reduction (heavy) and a softmax or norm (row-wise) join the
+// pointwise chain behind them as its epilogue: one of them a kernel, when the whole chain has their shape. Nodes are visited last to first,
+// so what becomes of a consumer is known. Storage other than automatic is left as it is.
 #include "graph_passes.h"
 
 #include "reads.h"
@@ -11,10 +11,10 @@
 typedef struct {
     Graph *g;
     Uses u;
-    Reads *reads;     // [Value.id]
-    bool *is_inline;  // [Value.id]
-    Value **root;     // [Value.id]: the buffered value whose kernel computes it
-    bool *occupied;   // [Value.id] of roots: holds a heavy or row-wise value already
+    Reads *reads;    // [Value.id]
+    bool *is_inline; // [Value.id]
+    Value **root;    // [Value.id]: the buffered value whose kernel computes it
+    bool *occupied;  // [Value.id] of roots: holds a heavy or row-wise value already
     bool changed;
 } Fuse;
 

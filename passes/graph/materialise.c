@@ -1,8 +1,8 @@
 // materialise: gives every value that is still undecided a storage. The only pass that makes buffers.
 //
-// Constants keep their own memory; views, reshapes and dimension tensors stay index arithmetic in their readers; everything else gets a buffer.
-// A view, map or gather that a reshape looks into while a contraction or row kernel reads it gets one too: a reshape of a buffer costs nothing, of
-// anything else a division an element, and those readers come back to each element many times.
+// Constants keep their own memory; views, reshapes and dimension tensors stay index arithmetic in their readers; everything else gets a
+// buffer. A view, map or gather that a reshape looks into while a contraction or row kernel reads it gets one too: a reshape of a buffer
+// costs nothing, of anything else a division an element, and those readers come back to each element many times.
 #include "graph_passes.h"
 
 #include "reads.h"
@@ -14,7 +14,9 @@ typedef struct {
     bool changed;
 } Materialise;
 
-static bool index_only(const Node *n) { return n->op == G_view || n->op == G_reshape || n->op == G_dims; }
+static bool index_only(const Node *n) {
+    return n->op == G_view || n->op == G_reshape || n->op == G_dims;
+}
 
 static void store(Materialise *m, Value *v, StoreKind kind) {
     if (v->storage.kind == kind) return;
@@ -22,7 +24,9 @@ static void store(Materialise *m, Value *v, StoreKind kind) {
     m->changed = true;
 }
 
-static bool rereads(const Node *n) { return n->op == G_contract || n->op == G_softmax || n->op == G_norm; }
+static bool rereads(const Node *n) {
+    return n->op == G_contract || n->op == G_softmax || n->op == G_norm;
+}
 
 // Marks reading many times through inline values, and buffers what stands behind a reshape there.
 static void visit_inputs(Materialise *m, Node *n) {

@@ -11,9 +11,9 @@ typedef enum {
 } Reads;
 
 typedef struct {
-    int *uses;      // [Value.id]: uses by nodes and yields of all regions
-    Node **user;    // [Value.id]: the last node that uses it; NULL when only yields do
-    bool *yielded;  // [Value.id]: a region yields it
+    int *uses;     // [Value.id]: uses by nodes and yields of all regions
+    Node **user;   // [Value.id]: the last node that uses it; NULL when only yields do
+    bool *yielded; // [Value.id]: a region yields it
 } Uses;
 Uses uses_of(const Graph *g, Arena *a);
 

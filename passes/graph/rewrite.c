@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-// The old list stays in the region while its nodes are visited, so that graph_replace reaches those still to come; what the Builder appends behind it is
-// moved to the new list at once.
+// The old list stays in the region while its nodes are visited, so that graph_replace reaches those still to come; what the Builder appends
+// behind it is moved to the new list at once.
 static bool rewrite_region(Graph *g, Region *r, bool (*fn)(void *ctx, Node *n, Builder *b), void *ctx) {
     VEC(Node *) out = {0};
     int n = r->nodes.n;
@@ -24,4 +24,6 @@ static bool rewrite_region(Graph *g, Region *r, bool (*fn)(void *ctx, Node *n, B
     return changed;
 }
 
-bool graph_rewrite(Graph *g, bool (*fn)(void *ctx, Node *n, Builder *b), void *ctx) { return rewrite_region(g, g->body, fn, ctx); }
+bool graph_rewrite(Graph *g, bool (*fn)(void *ctx, Node *n, Builder *b), void *ctx) {
+    return rewrite_region(g, g->body, fn, ctx);
+}

@@ -1,6 +1,7 @@
 // isa: replaces lane expressions by the hardware instruction of the target whose meaning they are (rows of isa_*.def).
 //
-// Only what has lanes is looked at: scalars are left to the C compiler, which selects well there. The choice shows in the dump as isa.NAME(…).
+// Only what has lanes is looked at: scalars are left to the C compiler, which selects well there. The choice shows in the dump as
+// isa.NAME(…).
 #include "loop_passes.h"
 
 #include "../../ir/isa.h"
@@ -29,7 +30,9 @@ static void select_expr(void *ctx, const Expr **e) {
     *e = expr_rewrite(s->p->arena, *e, select_row, s);
 }
 
-static void select_stmt(void *ctx, Stmt *st) { stmt_exprs(st, select_expr, ctx); }
+static void select_stmt(void *ctx, Stmt *st) {
+    stmt_exprs(st, select_expr, ctx);
+}
 
 bool pass_isa(Program *p, const PassOptions *o, Diag *d) {
     (void)d;

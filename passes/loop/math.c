@@ -1,7 +1,7 @@
 // math: leaves only basic scalar functions on native types, each computed once.
 //
-// Every expression of a statement is rewritten by expr_lower_math; nodes that are then used more than once become `let`s in front of the statement, so that
-// the printers can print trees. A while's condition is computed again and again, so there nothing is moved in front.
+// Every expression of a statement is rewritten by expr_lower_math; nodes that are then used more than once become `let`s in front of the
+// statement, so that the printers can print trees. A while's condition is computed again and again, so there nothing is moved in front.
 #include "loop_passes.h"
 
 #include <string.h>
@@ -57,7 +57,9 @@ typedef struct {
     bool changed;
 } Math;
 
-static bool is_leaf(const Expr *e) { return e->op == X_const || e->op == X_var || e->op == X_dim || e->op == X_iota; }
+static bool is_leaf(const Expr *e) {
+    return e->op == X_const || e->op == X_var || e->op == X_dim || e->op == X_iota;
+}
 
 static const Expr *share(Math *m, const Expr *e) {
     if (is_leaf(e)) return e;
@@ -78,8 +80,10 @@ static const Expr *share(Math *m, const Expr *e) {
     }
     if (!moves) return now;
     bool index = now->type.type == DT_idx && now->type.lanes == 1;
-    if (index) now = x_dim(m->p->arena, loop_let_idx(m->p, &m->out, "e", now, NULL, NULL));
-    else now = x_var(m->p->arena, loop_let(m->p, &m->out, "e", now));
+    if (index)
+        now = x_dim(m->p->arena, loop_let_idx(m->p, &m->out, "e", now, NULL, NULL));
+    else
+        now = x_var(m->p->arena, loop_let(m->p, &m->out, "e", now));
     table_entry(&m->uses, e)->let = now;
     m->changed = true;
     return now;
@@ -98,7 +102,9 @@ static void count_expr(void *ctx, const Expr **e) {
     expr_visit(*e, count_operands, &m->uses);
 }
 
-static void share_expr(void *ctx, const Expr **e) { *e = share(ctx, *e); }
+static void share_expr(void *ctx, const Expr **e) {
+    *e = share(ctx, *e);
+}
 
 static void math_block(Program *p, Block *b, bool *changed);
 

@@ -1,14 +1,18 @@
 // plan_memory: gives every temp its place in the arena.
 //
-// 1. Lifetimes: main's statements are numbered in order; a temp lives from its first to its last use, and through the whole of a loop that it is used
+// 1. Lifetimes: main's statements are numbered in order; a temp lives from its first to its last use, and through the whole of a loop that
+// it is used
 //    in as well as outside of. Branches of an if share numbers' order, so temps of different branches may overlap in memory.
-// 2. In place: a kernel that reads element i of an input only to write element i of an output may write where it reads, when the input dies there:
+// 2. In place: a kernel that reads element i of an input only to write element i of an output may write where it reads, when the input dies
+// there:
 //    then both are one block.
-// 3. Offsets: blocks of constant size are placed largest first at the lowest gap among the blocks they live with. If any size is symbolic, blocks share
-//    slots instead: a slot's size is the maximum of its blocks', its offset the sum of the slots below, so offsets are formulas valid for every size.
-// A temp whose size is data without a bound has no place in the arena: its memory comes from the environment's allocator, behind the statement that
-// defines its size, until that statement's block ends.
-// Named regions (--region NAME=BYTES,…) are filled first, largest blocks first; what does not fit goes to the arena.
+// 3. Offsets: blocks of constant size are placed largest first at the lowest gap among the blocks they live with. If any size is symbolic,
+// blocks share
+//    slots instead: a slot's size is the maximum of its blocks', its offset the sum of the slots below, so offsets are formulas valid for
+//    every size.
+// A temp whose size is data without a bound has no place in the arena: its memory comes from the environment's allocator, behind the
+// statement that defines its size, until that statement's block ends. Named regions (--region NAME=BYTES,…) are filled first, largest
+// blocks first; what does not fit goes to the arena.
 #include "loop_passes.h"
 
 #include <stdlib.h>
@@ -18,28 +22,31 @@ enum { ALIGN = 64, MAX_REGIONS = 8 };
 
 typedef struct {
     LoopBuffer *buffer;
-    int first, last;    // statement numbers; first == -1: unused
-    int block;          // index of the block it shares
+    int first, last; // statement numbers; first == -1: unused
+    int block;       // index of the block it shares
 } Life;
 
 typedef struct {
-    const Dim *bytes;  // rounded up to ALIGN
-    int64_t size;      // constant size, -1: symbolic
+    const Dim *bytes; // rounded up to ALIGN
+    int64_t size;     // constant size, -1: symbolic
     int first, last;
-    int64_t offset;    // constant plan
-    int slot;          // symbolic plan
+    int64_t offset; // constant plan
+    int slot;       // symbolic plan
     const char *region;
     bool placed;
 } MemBlock;
 
-typedef struct { const char *name; int64_t bytes; } MemRegion;
+typedef struct {
+    const char *name;
+    int64_t bytes;
+} MemRegion;
 
 typedef struct {
     Program *p;
     Arena *arena;
     Life *life;
     int n;
-    int now;          // number of the statement at hand
+    int now; // number of the statement at hand
     VEC(MemBlock) blocks;
     MemRegion regions[MAX_REGIONS];
     int nregions;
@@ -62,7 +69,9 @@ static void touch_loads(void *ctx, const Expr *e) {
     if (e->op == X_load) touch(ctx, e->var->owner);
 }
 
-static void touch_expr(void *ctx, const Expr **e) { expr_visit(*e, touch_loads, ctx); }
+static void touch_expr(void *ctx, const Expr **e) {
+    expr_visit(*e, touch_loads, ctx);
+}
 
 static void number_block(Plan *m, Block *b);
 
@@ -92,8 +101,9 @@ static void number_block(Plan *m, Block *b) {
     for (int i = 0; i < b->n; i++) number_stmt(m, b->data[i]);
 }
 
-// What a loop defines inside and its next iteration or the code after it reads must keep its memory for the whole loop: a value used after the loop, or
-// read in the loop before it is written. The first kind has its last use behind the loop's start, so its first use is moved to the loop's start.
+// What a loop defines inside and its next iteration or the code after it reads must keep its memory for the whole loop: a value used after
+// the loop, or read in the loop before it is written. The first kind has its last use behind the loop's start, so its first use is moved to
+// the loop's start.
 static void extend_back(Plan *m, Block *b) {
     for (int i = 0; i < b->n; i++) {
         Stmt *s = b->data[i];
@@ -118,13 +128,19 @@ static const Dim *rounded_bytes(Plan *m, const LoopBuffer *b) {
 }
 
 // Sizes from data are planned at their upper bound.
-typedef struct { DimTable *t; const Dim *d; bool open; } Bounded;
+typedef struct {
+    DimTable *t;
+    const Dim *d;
+    bool open;
+} Bounded;
 static void bound_symbol(void *ctx, const Dim *sym) {
     Bounded *b = ctx;
     const Sym *s = dim_as_symbol(sym);
     if (s->kind != SYM_DATA) return;
-    if (s->hi) b->d = dim_subst(b->t, b->d, &sym, &s->hi, 1);
-    else b->open = true;
+    if (s->hi)
+        b->d = dim_subst(b->t, b->d, &sym, &s->hi, 1);
+    else
+        b->open = true;
 }
 
 static const Dim *upper_bound(DimTable *t, const Dim *d, bool *open) {
@@ -137,7 +153,7 @@ static const Dim *upper_bound(DimTable *t, const Dim *d, bool *open) {
 // ---- in place ----
 typedef struct {
     const LoopBuffer *in, *out;
-    const Dim *at;      // the one index of the store
+    const Dim *at; // the one index of the store
     int stores;
     bool ok;
 } SameElement;
@@ -149,7 +165,9 @@ static void check_load(void *ctx, const Expr *e) {
     if (e->var->owner == s->in && (e->dim != s->at || e->type.lanes != 1 || (e->n > 0 && e->a[0]))) s->ok = false;
 }
 
-static void check_load_ref(void *ctx, const Expr **e) { expr_visit(*e, check_load, ctx); }
+static void check_load_ref(void *ctx, const Expr **e) {
+    expr_visit(*e, check_load, ctx);
+}
 static void find_store(void *ctx, Stmt *st) {
     SameElement *s = ctx;
     if (st->kind != ST_STORE || st->var->owner != s->out) return;
@@ -158,7 +176,9 @@ static void find_store(void *ctx, Stmt *st) {
     if (st->offsets || st->value->type.lanes != 1) s->ok = false;
 }
 
-static void check_stmt(void *ctx, Stmt *st) { stmt_exprs(st, check_load_ref, ctx); }
+static void check_stmt(void *ctx, Stmt *st) {
+    stmt_exprs(st, check_load_ref, ctx);
+}
 
 // Every element of `in` that kernel k reads is read where, and in the iteration in which, the same element of `out` is written.
 static bool same_element(Kernel *k, const LoopBuffer *in, const LoopBuffer *out) {
@@ -168,7 +188,6 @@ static bool same_element(Kernel *k, const LoopBuffer *in, const LoopBuffer *out)
     loop_walk(&k->body, check_stmt, &s);
     return s.ok;
 }
-
 
 static bool same_bytes(Plan *m, const LoopBuffer *a, const LoopBuffer *b) {
     return dtype_bytes(a->var.type.type) == dtype_bytes(b->var.type.type) && rounded_bytes(m, a) == rounded_bytes(m, b) &&
@@ -276,7 +295,9 @@ static void allocate_in(Unbounded *u, Block *b) {
 }
 
 // ---- offsets ----
-static bool lives_with(const MemBlock *a, const MemBlock *b) { return a->first <= b->last && b->first <= a->last; }
+static bool lives_with(const MemBlock *a, const MemBlock *b) {
+    return a->first <= b->last && b->first <= a->last;
+}
 
 static int64_t lowest_gap(const Plan *m, const MemBlock *b) {
     int64_t at = 0;
@@ -362,8 +383,10 @@ static bool parse_regions(Plan *m, const char *text, Diag *d) {
         const char *eq = strchr(p, '=');
         char *end = NULL;
         long long bytes = eq ? strtoll(eq + 1, &end, 0) : -1;
-        if (end && (*end == 'K' || *end == 'k')) bytes *= 1024, end++;
-        else if (end && *end == 'M') bytes *= 1024 * 1024, end++;
+        if (end && (*end == 'K' || *end == 'k'))
+            bytes *= 1024, end++;
+        else if (end && *end == 'M')
+            bytes *= 1024 * 1024, end++;
         bool good = eq && eq > p && bytes > 0 && end && (*end == ',' || *end == 0) && m->nregions < MAX_REGIONS;
         if (!good) {
             diag_error(d, EXIT_USAGE, "--region takes NAME=BYTES,… (at most %d), found '%s'", MAX_REGIONS, text);

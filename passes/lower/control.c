@@ -1,7 +1,8 @@
 // Control flow in main: regions, if, loop, checks.
 //
-// loop: carried values live in buffers for the whole loop; an iteration computes its yields and then copies them into the carried buffers (through
-// staging copies where a yield is itself read from a carried value, so that all are assigned at once). Scan elements are stored at iteration * size.
+// loop: carried values live in buffers for the whole loop; an iteration computes its yields and then copies them into the carried buffers
+// (through staging copies where a yield is itself read from a carried value, so that all are assigned at once). Scan elements are stored at
+// iteration * size.
 #include "lower.h"
 
 #include <assert.h>
@@ -35,7 +36,8 @@ static void place_yield(Lower *l, const Region *r, const Value *v, LoopBuffer *o
 }
 
 static void refuse(Lower *l, const Node *n, const char *what) {
-    diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): %s; this is not supported yet", n->label ? n->label : "", n->onnx ? n->onnx : "", what);
+    diag_error(
+        l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): %s; this is not supported yet", n->label ? n->label : "", n->onnx ? n->onnx : "", what);
 }
 
 // ---- sizes that the taken branch decides ----
@@ -107,7 +109,7 @@ typedef struct {
     Node *n;
     Region *r;
     int ncarried;
-    LoopBuffer *cond;      // NULL: never ends early
+    LoopBuffer *cond; // NULL: never ends early
     LoopBuffer **carried;
 } LoopBuild;
 
@@ -177,13 +179,15 @@ static void loop_iteration_end(Lower *l, Block *body, LoopBuild *lb, const Dim *
     if (lb->cond) store_yield(l, body, r->yields.data[0], lb->cond);
     for (int i = 0; i < lb->ncarried; i++) {
         const Value *y = r->yields.data[1 + i];
-        if (staged[i]) lower_buffer_copy(l, body, staged[i], lb->carried[i], value_size(l->g, y), dim_int(t, 0));
-        else store_yield(l, body, y, lb->carried[i]);
+        if (staged[i])
+            lower_buffer_copy(l, body, staged[i], lb->carried[i], value_size(l->g, y), dim_int(t, 0));
+        else
+            store_yield(l, body, y, lb->carried[i]);
     }
 }
 
-// The number of iterations as the symbol that the stacked outputs' extent is: known before the loop when only the trip count ends it. The loop then
-// runs to the symbol.
+// The number of iterations as the symbol that the stacked outputs' extent is: known before the loop when only the trip count ends it. The
+// loop then runs to the symbol.
 static const Dim *scan_extent(Lower *l, Block *main, LoopBuild *lb, const Dim *trip) {
     Node *n = lb->n;
     Arena *a = l->p->arena;

@@ -13,7 +13,9 @@ const Dim *lower_flat(Lower *l, const Value *v, const Dim *const *idx) {
     return flat;
 }
 
-const char *kernel_local(KernelBuild *kb, const char *stem) { return arena_printf(kb->l->p->arena, "%s%d", stem, kb->locals++); }
+const char *kernel_local(KernelBuild *kb, const char *stem) {
+    return arena_printf(kb->l->p->arena, "%s%d", stem, kb->locals++);
+}
 
 LoopBuffer *kernel_param(KernelBuild *kb, LoopBuffer *b, bool reads, bool writes) {
     for (int i = 0; i < kb->args.n; i++) {
@@ -53,7 +55,8 @@ static const Expr *load_element(Place at, LoopBuffer *buf, const Dim *flat) {
     return x_load_lanes(a, &param->var, flat, 1, 1, NULL, at.mask);
 }
 
-// The indices that a map, a broadcasting input, reads of an input: trailing axes aligned, extent 1 read at 0, an extent that may be 1 at min(d, extent - 1).
+// The indices that a map, a broadcasting input, reads of an input: trailing axes aligned, extent 1 read at 0, an extent that may be 1 at
+// min(d, extent - 1).
 static void broadcast_index(Lower *l, const Value *in, int rank, const Dim *const *shape, const Dim *const *idx, const Dim **out) {
     DimTable *t = l->g->dims;
     int skip = rank - in->rank;
@@ -148,8 +151,10 @@ static const Expr *view_element(Place at, const Value *v, const Dim *const *idx)
     return filled(l->p->arena, inside, lower_element(inner, n->in[0], in_idx), n->fill);
 }
 
-// Binds the node's index symbols v0, v1 … to the index inputs' elements, as immutable idx scalars in front of the use; from/to get the substitution.
-int lower_bind_indices(Place at, const Node *n, int first, int rank, const Dim *const *shape, const Dim *const *idx, const Dim **from, const Dim **to) {
+// Binds the node's index symbols v0, v1 … to the index inputs' elements, as immutable idx scalars in front of the use; from/to get the
+// substitution.
+int lower_bind_indices(
+    Place at, const Node *n, int first, int rank, const Dim *const *shape, const Dim *const *idx, const Dim **from, const Dim **to) {
     Lower *l = at.kb->l;
     Arena *a = l->p->arena;
     for (int i = 0; i < rank; i++) {
@@ -171,7 +176,8 @@ int lower_bind_indices(Place at, const Node *n, int first, int rank, const Dim *
     return rank + n->nvsyms;
 }
 
-// Index dimension d of a data axis: clamped and flagged when it is not provably inside (only where the mask holds: elsewhere it is replaced by 0).
+// Index dimension d of a data axis: clamped and flagged when it is not provably inside (only where the mask holds: elsewhere it is replaced
+// by 0).
 const Dim *lower_checked_index(Place at, const Dim *d, const Dim *extent) {
     Lower *l = at.kb->l;
     DimTable *t = l->g->dims;
@@ -255,7 +261,9 @@ static const Expr *dims_element(Place at, const Value *v, const Dim *const *idx)
 }
 
 // ---- reductions ----
-DType accumulator_type(DType t) { return dtype_is_float(t) && t != DT_f64 ? DT_f32 : t; }
+DType accumulator_type(DType t) {
+    return dtype_is_float(t) && t != DT_f64 ? DT_f32 : t;
+}
 
 typedef struct {
     const char *kind;
@@ -264,8 +272,14 @@ typedef struct {
 } CombineRow;
 
 static const CombineRow combines[] = {
-    {"sum", X_add, INIT_ZERO},   {"add", X_add, INIT_ZERO}, {"prod", X_mul, INIT_ONE},    {"mul", X_mul, INIT_ONE},
-    {"max", X_max, INIT_LOWEST}, {"min", X_min, INIT_HIGHEST}, {"any", X_or, INIT_ZERO}, {"all", X_and, INIT_ONE},
+    {"sum", X_add, INIT_ZERO},
+    {"add", X_add, INIT_ZERO},
+    {"prod", X_mul, INIT_ONE},
+    {"mul", X_mul, INIT_ONE},
+    {"max", X_max, INIT_LOWEST},
+    {"min", X_min, INIT_HIGHEST},
+    {"any", X_or, INIT_ZERO},
+    {"all", X_and, INIT_ONE},
 };
 
 static const CombineRow *combine_row(const char *kind) {
@@ -304,14 +318,15 @@ const Expr *combine_init(Arena *a, const char *kind, DType t) {
     }
 }
 
-// Nested reduce statements over n axes with the given extents; the innermost body is filled by the caller through *inner; states as in loop_reduce.
-// The outer loops are sequential `for`s around the innermost reduce's updates, so that one tuple of states spans them all.
+// Nested reduce statements over n axes with the given extents; the innermost body is filled by the caller through *inner; states as in
+// loop_reduce. The outer loops are sequential `for`s around the innermost reduce's updates, so that one tuple of states spans them all.
 typedef struct {
-    Stmt *reduce;       // carries the states
-    Block *inner;       // where elements are computed and states set
+    Stmt *reduce; // carries the states
+    Block *inner; // where elements are computed and states set
 } ReduceNest;
 
-static ReduceNest reduce_nest(Place at, int n, const Dim *const *extents, const Dim **syms, int nstates, const char *const *names, const Expr *const *inits) {
+static ReduceNest reduce_nest(
+    Place at, int n, const Dim *const *extents, const Dim **syms, int nstates, const char *const *names, const Expr *const *inits) {
     Lower *l = at.kb->l;
     const Dim *zero = dim_int(l->g->dims, 0), *one = dim_int(l->g->dims, 1);
     ReduceNest nest = {0};
@@ -334,7 +349,8 @@ static ReduceNest reduce_nest(Place at, int n, const Dim *const *extents, const 
     return nest;
 }
 
-// One state of `type` reduced by kind over the nest: element is computed by fn at the nest's symbols. Returns the state's value after the loop.
+// One state of `type` reduced by kind over the nest: element is computed by fn at the nest's symbols. Returns the state's value after the
+// loop.
 typedef const Expr *ElementFn(Place at, const void *ctx, const Dim *const *syms);
 static const Expr *reduce_one(Place at, const char *kind, DType type, int n, const Dim *const *extents, ElementFn *fn, const void *ctx) {
     Lower *l = at.kb->l;
@@ -356,11 +372,11 @@ static const Expr *reduce_one(Place at, const char *kind, DType type, int n, con
 
 typedef struct {
     const Value *in;
-    const int *axis_of;    // reduced axis number of each symbol
+    const int *axis_of; // reduced axis number of each symbol
     int n;
     const Dim *const *idx; // of the kept axes, at their input positions
     DType type;
-    const Expr *minus;     // row statistics: elements are (x - minus), NULL: x
+    const Expr *minus; // row statistics: elements are (x - minus), NULL: x
     enum { TERM_X, TERM_SQUARE, TERM_EXP } term;
 } ReduceElement;
 
@@ -462,12 +478,13 @@ static const Expr *reduce_element(Place at, const Value *v, const Dim *const *id
 
 typedef struct {
     const Node *n;
-    const Dim *const *idx;      // output's indices
-    const char *sum;            // letters that are summed, in order
+    const Dim *const *idx; // output's indices
+    const char *sum;       // letters that are summed, in order
     DType type;
 } ContractElement;
 
-static void letters_index(const ContractElement *c, const char *letters, int rank, const char *out_letters, const Dim *const *syms, const Dim **idx) {
+static void letters_index(
+    const ContractElement *c, const char *letters, int rank, const char *out_letters, const Dim *const *syms, const Dim **idx) {
     for (int i = 0; i < rank; i++) {
         const char *in_sum = strchr(c->sum, letters[i]), *in_out = strchr(out_letters, letters[i]);
         assert(in_sum || in_out);

@@ -1,8 +1,8 @@
 // Kernels: the loop nests that fill one value's buffer.
 //
-// Most nodes: a nest of par loops over the output's axes around a store of lower_compute's element. A value that depends on a softmax or norm runs over
-// the kept axes outside, computes the row's statistics there and stores inside. concat writes each input at its place; scatter copies and then
-// updates in order; scan runs its axis in order with a running state.
+// Most nodes: a nest of par loops over the output's axes around a store of lower_compute's element. A value that depends on a softmax or
+// norm runs over the kept axes outside, computes the row's statistics there and stores inside. concat writes each input at its place;
+// scatter copies and then updates in order; scan runs its axis in order with a running state.
 #include "lower.h"
 
 #include <assert.h>
@@ -15,8 +15,10 @@ char *lower_name(Lower *l, const char *label) {
     int n = 0;
     for (const char *c = label; *c && n < 24; c++) {
         bool word = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
-        if (word) stem[n++] = *c;
-        else if (n && stem[n - 1] != '_') stem[n++] = '_';
+        if (word)
+            stem[n++] = *c;
+        else if (n && stem[n - 1] != '_')
+            stem[n++] = '_';
     }
     stem[n] = 0;
     return arena_printf(l->p->arena, "%s%s%d", n && stem[0] >= '0' && stem[0] <= '9' ? "x" : "", stem, l->temps++);
@@ -54,7 +56,9 @@ KernelBuild kernel_begin(Lower *l, const Node *n, const char *stem) {
     return kb;
 }
 
-void kernel_end(KernelBuild *kb, Block *main) { loop_call(kb->l->p, main, kb->k, kb->args.n, kb->args.data); }
+void kernel_end(KernelBuild *kb, Block *main) {
+    loop_call(kb->l->p, main, kb->k, kb->args.n, kb->args.data);
+}
 
 // par loops over the axes for which want[i] (all when NULL); idx gets the symbols.
 static Block *par_nest(Lower *l, Block *b, int rank, const Dim *const *shape, const bool *want, const Dim **idx) {
@@ -240,8 +244,8 @@ void lower_node(Lower *l, Block *main, Node *n) {
     default: break;
     }
     if (gop_info(n->op)->cls == GC_control || n->op == G_random || n->op == G_optional || n->op == G_attention) {
-        diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): lowering of '%s' is not supported yet", n->label ? n->label : "", n->onnx ? n->onnx : "",
-            gop_info(n->op)->name);
+        diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): lowering of '%s' is not supported yet", n->label ? n->label : "",
+            n->onnx ? n->onnx : "", gop_info(n->op)->name);
         return;
     }
     if (n->out[0]->storage.kind == STORE_INLINE) return;

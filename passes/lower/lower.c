@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-// Names of the interface as C identifiers, unique among themselves: non-word characters become _, a leading digit gets x, duplicates _2, _3 ….
+// Names of the interface as C identifiers, unique among themselves: non-word characters become _, a leading digit gets x, duplicates _2, _3
+// ….
 static char *interface_name(Lower *l, const char *label) {
     Arena *a = l->p->arena;
     char *name = arena_printf(a, "%s%s", label[0] >= '0' && label[0] <= '9' ? "x" : "", *label ? label : "x");
@@ -115,8 +116,10 @@ Program *passes_lower(Graph *g, const PassOptions *o, Diag *d) {
     p->hash = g->hash;
     for (int i = 0; i < g->symbols.n; i++) {
         const Sym *sym = dim_as_symbol(g->symbols.data[i]);
-        if (sym->kind == SYM_MODEL) loop_model_dim(p, g->symbols.data[i]);
-        else loop_fresh(p, &p->main, sym->name); // taken: kernels name nothing so
+        if (sym->kind == SYM_MODEL)
+            loop_model_dim(p, g->symbols.data[i]);
+        else
+            loop_fresh(p, &p->main, sym->name); // taken: kernels name nothing so
     }
     for (int i = 0; i < g->onnx_names.n; i++) vec_push(p->arena, &p->node_names, g->onnx_names.data[i]);
     for (int i = 0; i < g->metadata.n; i++) vec_push(p->arena, &p->metadata, g->metadata.data[i]);

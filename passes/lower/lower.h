@@ -1,9 +1,10 @@
 // Lowering: a Graph whose values have storage (passes fuse and materialise) becomes a Program.
 //
-// Every value with STORE_BUFFER gets a buffer and one kernel, a loop nest over its elements; STORE_INLINE values are computed where they are read.
-// The heart is lower_element (element.c): the expression of one element of a value at given indices. It pulls: a buffer's element is a load, a
-// view's is its input's at the mapped indices, a map's is its body over its inputs' elements, a reduction's is a reduce statement in front of the use.
-// So pointwise chains, epilogues, padding and windows fuse without patterns. kernel.c makes the nests, control.c the main block around them.
+// Every value with STORE_BUFFER gets a buffer and one kernel, a loop nest over its elements; STORE_INLINE values are computed where they
+// are read. The heart is lower_element (element.c): the expression of one element of a value at given indices. It pulls: a buffer's element
+// is a load, a view's is its input's at the mapped indices, a map's is its body over its inputs' elements, a reduction's is a reduce
+// statement in front of the use. So pointwise chains, epilogues, padding and windows fuse without patterns. kernel.c makes the nests,
+// control.c the main block around them.
 #ifndef MLC_LOWER_H
 #define MLC_LOWER_H
 
@@ -16,9 +17,9 @@ typedef struct Lower {
     Program *p;
     Diag *diag;
     const Target *target;
-    LoopBuffer **buffer;  // [Value.id]: of values that have one; region parameters of loops map to carried buffers
-    const Dim **scalar;   // [Value.id]: an index symbol that stands for a scalar value (a loop's iteration number), or NULL
-    int kernels;          // numbers names
+    LoopBuffer **buffer; // [Value.id]: of values that have one; region parameters of loops map to carried buffers
+    const Dim **scalar;  // [Value.id]: an index symbol that stands for a scalar value (a loop's iteration number), or NULL
+    int kernels;         // numbers names
     int temps;
     VEC(const char *) names; // C names in use
     VEC(const Dim *) sizes;  // data symbols that an if has defined
@@ -28,15 +29,15 @@ typedef struct Lower {
 typedef struct KernelBuild {
     Lower *l;
     Kernel *k;
-    VEC(LoopBuffer *) args;    // program buffers, one a parameter of k
-    const Value *row;          // the row-wise value whose statistics are in stat[]: its element is computed from them
+    VEC(LoopBuffer *) args; // program buffers, one a parameter of k
+    const Value *row;       // the row-wise value whose statistics are in stat[]: its element is computed from them
     const Expr *stat[2];
-    int locals;                // numbers names
-    int node;                  // ONNX node number for checks
+    int locals; // numbers names
+    int node;   // ONNX node number for checks
 } KernelBuild;
 
-// Where an element is needed: statements that compute it are appended to block; mask (or NULL) says when it is needed at all: no load happens, and
-// no check fails, where it is false.
+// Where an element is needed: statements that compute it are appended to block; mask (or NULL) says when it is needed at all: no load
+// happens, and no check fails, where it is false.
 typedef struct {
     KernelBuild *kb;
     Block *block;
@@ -49,16 +50,18 @@ const Expr *lower_element(Place at, const Value *v, const Dim *const *idx);
 const Expr *lower_compute(Place at, const Value *v, const Dim *const *idx);
 // Computes the statistics of softmax or norm value v for the row at idx (its reduced axes are ignored) and keeps them in at.kb.
 void lower_row_statistics(Place at, const Value *v, const Dim *const *idx);
-// Binds node n's index symbols to the elements (at idx over shape) of its index inputs in[first] …: idx scalars in front of the use. from/to get the
-// substitution of the axis symbols of shape and of the index symbols; returns its length.
-int lower_bind_indices(Place at, const Node *n, int first, int rank, const Dim *const *shape, const Dim *const *idx, const Dim **from, const Dim **to);
+// Binds node n's index symbols to the elements (at idx over shape) of its index inputs in[first] …: idx scalars in front of the use.
+// from/to get the substitution of the axis symbols of shape and of the index symbols; returns its length.
+int lower_bind_indices(
+    Place at, const Node *n, int first, int rank, const Dim *const *shape, const Dim *const *idx, const Dim **from, const Dim **to);
 // Index d of an axis: itself where it provably lies inside, else clamped and flagged (0 where the mask is off).
 const Dim *lower_checked_index(Place at, const Dim *d, const Dim *extent);
 const Dim *lower_flat(Lower *l, const Value *v, const Dim *const *idx); // row-major position
 const Expr *lower_all_ge0(Lower *l, int n, const Dim *const *guard);    // conjunction; NULL when proven
 LoopBuffer *kernel_param(KernelBuild *kb, LoopBuffer *b, bool reads, bool writes);
 const char *kernel_local(KernelBuild *kb, const char *stem);
-// The value of one state after combining x into it, for reductions and scans of `kind` (sum prod min max any all add mul); and its neutral element.
+// The value of one state after combining x into it, for reductions and scans of `kind` (sum prod min max any all add mul); and its neutral
+// element.
 const Expr *combine_expr(Arena *a, const char *kind, const Expr *state, const Expr *x);
 const Expr *combine_init(Arena *a, const char *kind, DType t);
 DType accumulator_type(DType t); // f16 and bf16 accumulate in f32

@@ -1,14 +1,16 @@
 // Templates: algorithms written as loop text (passes/lower/*.loop) become kernels and statements of the program around them.
 //
-// A text is a program whose placeholders ($T, $LESS …) are filled in; its dims are bound to the node's sizes by name, its inputs and outputs to the node's
-// buffers in order (outputs the node leaves out become temps), its data dim COUNT to the symbol the node defines; then its kernels, temps and main
-// are taken over.
+// A text is a program whose placeholders ($T, $LESS …) are filled in; its dims are bound to the node's sizes by name, its inputs and
+// outputs to the node's buffers in order (outputs the node leaves out become temps), its data dim COUNT to the symbol the node defines;
+// then its kernels, temps and main are taken over.
 #include "lower.h"
 
 #include <assert.h>
 #include <string.h>
 
-typedef struct { const char *name, *text; } EmbeddedText;
+typedef struct {
+    const char *name, *text;
+} EmbeddedText;
 extern const EmbeddedText lower_templates[];
 
 enum { MAX_BINDINGS = 48, MAX_WORDS = 8 };
@@ -60,7 +62,8 @@ static void bind_nonzero(Lower *l, Binding *b, const Node *n) {
     bind_dim(b, "SIZE", value_size(l->g, x));
     int rank = x->rank ? x->rank : 1;
     for (int i = 0; i < rank; i++) {
-        const Dim *inner = x->rank ? dim_product(l->g->dims, (const Dim *const *)x->shape + i + 1, x->rank - i - 1) : dim_int(l->g->dims, 1);
+        const Dim *inner =
+            x->rank ? dim_product(l->g->dims, (const Dim *const *)x->shape + i + 1, x->rank - i - 1) : dim_int(l->g->dims, 1);
         str_printf(&extents, "dim E%d in 0..\ndim S%d in 0..\n", i, i);
         str_printf(&axes, "    places[%d*COUNT + c] = floormod(floordiv(flat[c], cast.i64(dim(S%d))), cast.i64(dim(E%d)))\n", i, i, i);
         bind_dim(b, arena_printf(a, "E%d", i), x->rank ? x->shape[i] : dim_int(l->g->dims, 1));
@@ -86,9 +89,15 @@ static void bind_nms(Lower *l, Binding *b, const Node *n) {
     bind_word(b, "CENTRE", n->flags.data[0] ? "1i32" : "0i32");
 }
 
-static const struct { const char *kind, *text; void (*bind)(Lower *l, Binding *b, const Node *n); } kinds[] = {
-    {"topk", "topk", bind_topk}, {"sort", "topk", bind_topk}, {"nonzero", "nonzero", bind_nonzero},
-    {"unique", "unique", bind_unique}, {"nms", "nms", bind_nms},
+static const struct {
+    const char *kind, *text;
+    void (*bind)(Lower *l, Binding *b, const Node *n);
+} kinds[] = {
+    {"topk", "topk", bind_topk},
+    {"sort", "topk", bind_topk},
+    {"nonzero", "nonzero", bind_nonzero},
+    {"unique", "unique", bind_unique},
+    {"nms", "nms", bind_nms},
 };
 
 // ---- text ----
@@ -162,9 +171,12 @@ static void map_buffers(Takeover *t, const Program *q, Block *main, const Node *
         const Dim **shape = ARENA_ARRAY(l->p->arena, const Dim *, b->rank + 1);
         for (int k = 0; k < b->rank; k++) shape[k] = dim_subst(l->g->dims, b->shape[k], t->from, t->to, t->nsubst);
         LoopBuffer *now;
-        if (b->kind == BUF_INPUT) now = in_buffer(l, main, n->in[in++]);
-        else if (b->kind == BUF_OUTPUT && out < n->nout) now = lower_buffer(l, n->out[out++]);
-        else now = lower_temp(l, b->var.name, b->var.type.type, b->rank, shape);
+        if (b->kind == BUF_INPUT)
+            now = in_buffer(l, main, n->in[in++]);
+        else if (b->kind == BUF_OUTPUT && out < n->nout)
+            now = lower_buffer(l, n->out[out++]);
+        else
+            now = lower_temp(l, b->var.name, b->var.type.type, b->rank, shape);
         t->old[t->nbuffers] = b;
         t->now[t->nbuffers++] = now;
     }
