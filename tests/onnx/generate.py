@@ -1,15 +1,18 @@
-"""Writes the node cases of the installed onnx package in the backend-test layout: generate.py FOLDER.
+"""Writes the node cases of the installed onnx package, and those of own_cases.py, in the backend-test layout: generate.py FOLDER.
 
 Beside them: cases.txt with a line "name rtol atol" a case, operators.txt with every operator that a case uses. Does nothing when the folder
 holds the cases of this version already.
 """
 
+import hashlib
 import os
 import sys
 
 import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
+
+import own_cases
 
 WRITERS = {"map_type": numpy_helper.from_dict, "sequence_type": numpy_helper.from_list, "optional_type": numpy_helper.from_optional}
 
@@ -50,9 +53,10 @@ def write_case(folder, case):
 
 def main(root):
     marker = os.path.join(root, "version.txt")
-    if os.path.exists(marker) and open(marker).read() == onnx.__version__:
+    version = onnx.__version__ + " " + hashlib.sha256(open(own_cases.__file__, "rb").read()).hexdigest()
+    if os.path.exists(marker) and open(marker).read() == version:
         return
-    cases = sorted(collect_testcases(None), key=lambda case: case.name)
+    cases = sorted([*collect_testcases(None), *own_cases.collect()], key=lambda case: case.name)
     used = set()
     with_lines = []
     for case in cases:
@@ -64,7 +68,7 @@ def main(root):
     with open(os.path.join(root, "operators.txt"), "w") as file:
         file.writelines(f"{domain}{'.' if domain else ''}{name}\n" for domain, name in sorted(used))
     with open(marker, "w") as file:
-        file.write(onnx.__version__)
+        file.write(version)
     print(f"wrote {len(cases)} cases")
 
 
