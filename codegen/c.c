@@ -184,8 +184,6 @@ static void print_guards(C *c, Str *s) {
         "// a * b + c is never contracted\n#if defined(__clang__)\n#pragma clang fp contract(off)\n#elif defined(__GNUC__)\n"
         "#pragma GCC optimize(\"fp-contract=off\"%s)\n#endif\n",
         c->hosted ? "" : ", \"no-tree-loop-distribute-patterns\"");
-    if (c->wide.n) // functions that pass such vectors are static and all compiled for one target
-        str_add(s, "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n");
     if (c->intrinsics) str_add(s, "#include <immintrin.h>\n");
 }
 

@@ -15,11 +15,18 @@ static VType mask_type(VType t) {
     return vtype(DT_bool, t.lanes);
 }
 
+// Where lane l of a variable lies; l may be an expression of the variable i or k.
+static const char *place(C *c, VType t, const char *v, const char *l) {
+    if (t.lanes == 1) return v;
+    int n = c_native_lanes(c, t.type);
+    if (c_is_wide(c, t)) return c_fmt(c, "%s.v[%s / %d][%s %% %d]", v, l, n, l, n);
+    return c_fmt(c, c_vector(c, t) ? "%s[%s]" : "%s.v[%s]", v, l);
+}
+
 // Lane l of a variable, as a scalar; a mask's is an int 0 or 1.
 static const char *lane(C *c, VType t, const char *v, const char *l) {
-    if (t.lanes == 1) return v;
-    if (!c_vector(c, t)) return c_fmt(c, "%s.v[%s]", v, l);
-    return c_fmt(c, t.type == DT_bool ? "(%s[%s] & 1)" : "%s[%s]", v, l);
+    bool mask = t.lanes > 1 && t.type == DT_bool && (c_vector(c, t) || c_is_wide(c, t));
+    return c_fmt(c, mask ? "(%s & 1)" : "%s", place(c, t, v, l));
 }
 const char *c_lane(C *c, VType t, const char *v, int l) {
     return lane(c, t, v, c_fmt(c, "%d", l));
@@ -28,11 +35,15 @@ const char *c_lane(C *c, VType t, const char *v, int l) {
 // A value of type t whose lanes are texts[].
 const char *c_literal(C *c, VType t, const char *const *texts) {
     if (t.lanes == 1) return texts[0];
-    bool vector = c_vector(c, t);
+    bool wide = c_is_wide(c, t), vector = c_vector(c, t), mask = t.type == DT_bool && (wide || vector);
+    int native = wide ? c_native_lanes(c, t.type) : 64;
     Str s = {0};
-    str_printf(&s, vector ? "(%s){" : "(%s){{", c_type(c, t));
-    for (int l = 0; l < t.lanes; l++) str_printf(&s, vector && t.type == DT_bool ? "%s-(int32_t)(%s)" : "%s%s", l ? ", " : "", texts[l]);
-    str_add(&s, vector ? "}" : "}}");
+    str_printf(&s, vector ? "(%s){" : wide ? "(%s){{{" : "(%s){{", c_type(c, t));
+    for (int l = 0; l < t.lanes; l++) {
+        if (l) str_add(&s, l % native ? ", " : "}, {");
+        str_printf(&s, mask ? "-(int32_t)(%s)" : "%s", texts[l]);
+    }
+    str_add(&s, vector ? "}" : wide ? "}}}" : "}}");
     const char *r = arena_strndup(c->a, s.data, s.n);
     str_free(&s);
     return r;
@@ -282,8 +293,24 @@ static Txt iota(C *c, const Expr *e) {
     return atom(c_literal(c, e->type, texts));
 }
 
+// Consecutive lanes of one wide operand: a copy of a part.
+static bool is_part(const C *c, const Expr *e) {
+    if (e->a[1] || !c_is_wide(c, e->a[0]->type) || e->type.lanes == 1 || (e->type.lanes & (e->type.lanes - 1)) != 0) return false;
+    for (int l = 1; l < e->type.lanes; l++)
+        if (e->perm[l] != e->perm[0] + l) return false;
+    return true;
+}
+
+static Txt part(C *c, const Expr *e) {
+    VType from = e->a[0]->type;
+    const char *name = c_fmt(c, "%s_lanes_%s_%d_%d", c->prefix, c_kind(c, from), e->perm[0], e->type.lanes);
+    if (c_need(c, name)) c_function(c, name, e->type, 1, &from, c_fmt(c, "= %s", c_part(c, from, "a", e->type.lanes, e->perm[0])));
+    return c_call(c, name, e);
+}
+
 static Txt shuffle(C *c, const Expr *e) {
     const Expr *a = e->a[0], *b = e->a[1];
+    if (is_part(c, e)) return part(c, e);
     Str list = {0};
     for (int l = 0; l < e->type.lanes; l++) str_printf(&list, ", %d", e->perm[l]);
     const char *lanes = arena_strndup(c->a, list.data, list.n);
@@ -312,7 +339,7 @@ static Txt table(C *c, const Expr *e) {
     if (!c_need(c, name) || c_instruction(c, e, name)) return c_call(c, name, e);
     for (int l = 0; l < e->type.lanes; l++) {
         const char *ops[] = {c_lane(c, types[1], "b", l), c_fmt(c, "%d", types[0].lanes)};
-        texts[l] = lane(c, types[0], "a", c_scalar(c, X_floormod, types[1].type, types[1].type, ops).s);
+        texts[l] = lane(c, types[0], "a", c_fmt(c, "(%s)", c_scalar(c, X_floormod, types[1].type, types[1].type, ops).s));
     }
     c_function(c, name, e->type, 2, types, c_fmt(c, "= %s", c_literal(c, e->type, texts)));
     return c_call(c, name, e);
@@ -325,11 +352,10 @@ static Txt lane_of(C *c, const Expr *e) {
 static Txt insert(C *c, const Expr *e) {
     VType types[2] = {e->type, e->a[1]->type};
     const char *name = c_fmt(c, "%s_insert_%s_%d", c->prefix, c_kind(c, e->type), (int)e->k);
-    bool vector = c_vector(c, e->type);
+    bool mask = e->type.type == DT_bool && (c_vector(c, e->type) || c_is_wide(c, e->type));
     if (c_need(c, name))
         c_function(c, name, e->type, 2, types,
-            c_fmt(c, vector ? "    a[%d] = %s;\n    return a;\n" : "    a.v[%d] = %s;\n    return a;\n", (int)e->k,
-                vector && e->type.type == DT_bool ? "-(int32_t)b" : "b"));
+            c_fmt(c, "    %s = %s;\n    return a;\n", place(c, e->type, "a", c_fmt(c, "%d", (int)e->k)), mask ? "-(int32_t)b" : "b"));
     return c_call(c, name, e);
 }
 
@@ -362,12 +388,15 @@ static Txt compress(C *c, const Expr *e) {
     const char *name = function_name(c, e);
     VType types[2] = {e->a[0]->type, e->a[1]->type};
     if (!c_need(c, name) || c_instruction(c, e, name)) return c_call(c, name, e);
-    bool vector = c_vector(c, e->type), pack = e->op == X_compress;
-    const char *on = lane(c, types[1], "b", "i"), *put = vector ? "r[%s] = a[%s]" : "r.v[%s] = a.v[%s]";
-    const char *move = c_fmt(c, put, pack ? "k++" : "i", pack ? "i" : "k++");
+    bool pack = e->op == X_compress;
+    const char *zero = c_vector(c, e->type) ? "{0}" : c_is_wide(c, e->type) ? "{{{0}}}" : "{{0}}";
+    const char *to = place(c, e->type, "r", pack ? "k" : "i"), *from = place(c, e->type, "a", pack ? "i" : "k");
     c_function(c, name, e->type, 2, types,
-        c_fmt(c, "    %s r = %s;\n    int k = 0;\n    for (int i = 0; i < %d; i++)\n        if (%s) %s;\n    return r;\n",
-            c_type(c, e->type), vector ? "{0}" : "{{0}}", e->type.lanes, on, move));
+        c_fmt(c,
+            "    %s r = %s;\n    int k = 0;\n    for (int i = 0; i < %d; i++) {\n        if (!%s) continue;\n        %s = %s;\n        "
+            "k++;\n    }\n"
+            "    return r;\n",
+            c_type(c, e->type), zero, e->type.lanes, lane(c, types[1], "b", "i"), to, from));
     return c_call(c, name, e);
 }
 
@@ -423,6 +452,8 @@ static Print *const lane_print[X_COUNT] = {
 };
 
 Txt c_lanes(C *c, const Expr *e) {
+    Txt text;
+    if (c_wide_op(c, e, &text)) return text;
     if (lane_print[e->op]) return lane_print[e->op](c, e);
     return c_is_defined(e) ? c_defined(c, e) : lane_function(c, e);
 }

@@ -27,7 +27,8 @@ const char *c_buffer(C *c, const Var *buf) {
     if (name) return name;
     const LoopBuffer *b = buf->owner;
     if (b->kind == BUF_CONST && c->l->weights_bytes)
-        return c_fmt(c, "((const %s *)(const void *)((const unsigned char *)env->weights + %zu))", c_memory(c, buf->type.type), weights_offset(c->p, b));
+        return c_fmt(c, "((const %s *)(const void *)((const unsigned char *)env->weights + %zu))", c_memory(c, buf->type.type),
+            weights_offset(c->p, b));
     if (b->kind == BUF_CONST) return c_fmt(c, "%s_c_%s", c->prefix, codegen_cname(c->a, buf->name));
     int i = b->kind == BUF_TEMP ? layout_temp(c->l, b) : -1;
     if (i >= 0) return c_fmt(c, "((%s *)(void *)(%s))", c_memory(c, buf->type.type), temp_place(c, i));

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-static Txt atom(const char *s) {
-    return (Txt){s, true};
-}
 static VType mask_type(VType t) {
     return vtype(DT_bool, t.lanes);
 }
@@ -78,6 +75,54 @@ static const char *lane_read(C *c, const Access *m, int l) {
     return c_fmt(c, "%s((const unsigned char *)p + %d)", c_read_function(c, m->type.type), l * dtype_bytes(m->type.type));
 }
 
+static bool access_is_wide(const C *c, const Access *m) {
+    VType mask = mask_type(m->type);
+    return c_is_wide(c, m->type) ||
+           (c_vector(c, m->type) && ((m->offsets.lanes && c_is_wide(c, m->offsets)) || (m->masked && c_is_wide(c, mask))));
+}
+
+// Chunk j of an access: its own Access, where it begins and what is passed behind the pointer.
+static Access chunk_access(C *c, const Access *m, bool store, int count, int j, const char **at, const char **more) {
+    Access part = *m;
+    part.type.lanes /= count;
+    part.offsets.lanes /= count;
+    int64_t first = m->offsets.lanes && m->stride == 0 ? 0 : j * part.type.lanes * m->stride;
+    if (m->memory == m->type.type)
+        *at = c_fmt(c, "p + %lld", (long long)first);
+    else
+        *at = c_fmt(c, "(%sunsigned char *)p + %lld", store ? "" : "const ", (long long)first * dtype_bytes(m->type.type));
+    *more = m->offsets.lanes ? c_fmt(c, ", %s", c_chunk(c, m->offsets, "at", count, j)) : "";
+    if (m->masked) *more = c_fmt(c, "%s, %s", *more, c_chunk(c, mask_type(m->type), "on", count, j));
+    return part;
+}
+
+static int access_chunks(const C *c, const Access *m) {
+    VType types[] = {m->type, m->masked ? mask_type(m->type) : m->type, m->offsets.lanes ? m->offsets : m->type};
+    return c_chunk_count(c, 3, types);
+}
+
+static const char *load_text(C *c, const Access *m, const char *at, const char *more);
+static const char *store_text(C *c, const Access *m, const char *at, const char *value, const char *more);
+
+static void make_wide(C *c, const char *name, const Access *m, bool store) {
+    int count = access_chunks(c, m);
+    const char *type = c_type(c, m->type);
+    Str body = {0};
+    if (!store) str_printf(&body, "    %s r;\n", type);
+    for (int j = 0; j < count; j++) {
+        const char *at, *more;
+        Access part = chunk_access(c, m, store, count, j, &at, &more);
+        if (store)
+            str_printf(&body, "    %s;\n", store_text(c, &part, at, c_chunk(c, m->type, "a", count, j), more));
+        else
+            str_add(&body, c_chunk_set(c, m->type, "r", count, j, load_text(c, &part, at, more)));
+    }
+    if (!store) str_add(&body, "    return r;\n");
+    const char *params = access_params(c, m, store);
+    c_function_text(c, name, store ? "void" : type, params, body.data);
+    str_free(&body);
+}
+
 static void make_load(C *c, const char *name, const Access *m) {
     const char *special = masked_instruction(c, m, false), *texts[64], *type = c_type(c, m->type);
     for (int l = 0; l < m->type.lanes && !special; l++) {
@@ -121,29 +166,42 @@ static const char *more_args(C *c, const Expr *offsets, const Expr *mask) {
     return mask ? c_fmt(c, "%s, %s", text, c_expr(c, mask).s) : text;
 }
 
+static const char *load_text(C *c, const Access *m, const char *at, const char *more) {
+    if (is_plain(c, m)) return c_fmt(c, "*(const %s *)(%s)", c_unaligned(c, m->type), at);
+    const char *name = access_name(c, "load", m);
+    if (c_need(c, name)) {
+        if (access_is_wide(c, m))
+            make_wide(c, name, m, false);
+        else
+            make_load(c, name, m);
+    }
+    return c_fmt(c, "%s(%s%s)", name, at, more);
+}
+
+static const char *store_text(C *c, const Access *m, const char *at, const char *value, const char *more) {
+    if (is_plain(c, m)) return c_fmt(c, "*(%s *)(%s) = %s", c_unaligned(c, m->type), at, value);
+    const char *name = access_name(c, "store", m);
+    if (c_need(c, name)) {
+        if (access_is_wide(c, m))
+            make_wide(c, name, m, true);
+        else
+            make_store(c, name, m);
+    }
+    return c_fmt(c, "%s(%s, %s%s)", name, at, value, more);
+}
+
 Txt c_load_lanes(C *c, const Expr *e) {
     Access m = {e->type, e->var->type.type, e->k, e->a[0] ? e->a[0]->type : vtype(DT_none, 0), e->a[1] != NULL};
-    const char *at = c_address(c, e->var, e->dim);
-    if (is_plain(c, &m)) return (Txt){c_fmt(c, "*(const %s *)(%s)", c_unaligned(c, e->type), at), false};
     if (m.stride == 0 && !e->a[0] && !e->a[1]) {
         Expr scalar = *e;
         scalar.type.lanes = 1;
         return c_splat(c, x_node(c->a, (Expr){.op = X_splat, .type = e->type, .n = 1, .a = {x_node(c->a, scalar)}}));
     }
-    const char *name = access_name(c, "load", &m);
-    if (c_need(c, name)) make_load(c, name, &m);
-    return atom(c_fmt(c, "%s(%s%s)", name, at, more_args(c, e->a[0], e->a[1])));
+    return (Txt){load_text(c, &m, c_address(c, e->var, e->dim), more_args(c, e->a[0], e->a[1])), !is_plain(c, &m)};
 }
 
 void c_store_lanes(C *c, const Stmt *s) {
     Access m = {s->value->type, s->var->type.type, s->stride, s->offsets ? s->offsets->type : vtype(DT_none, 0), s->mask != NULL};
     if (m.offsets.lanes) m.stride = 0;
-    const char *at = c_address(c, s->var, s->dim), *value = c_expr(c, s->value).s;
-    if (is_plain(c, &m)) {
-        c_line(c, "*(%s *)(%s) = %s;", c_unaligned(c, m.type), at, value);
-        return;
-    }
-    const char *name = access_name(c, "store", &m);
-    if (c_need(c, name)) make_store(c, name, &m);
-    c_line(c, "%s(%s, %s%s);", name, at, value, more_args(c, s->offsets, s->mask));
+    c_line(c, "%s;", store_text(c, &m, c_address(c, s->var, s->dim), c_expr(c, s->value).s, more_args(c, s->offsets, s->mask)));
 }

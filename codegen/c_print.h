@@ -64,7 +64,6 @@ typedef struct {
     DimTable *t;
     const char *prefix, *upper;
     bool hosted, x86, intrinsics, failed;
-    VEC(const char *) wide; // vector types wider than the target's registers
     Str types, helpers, data, code;
     VEC(const char *) made; // helpers and types that exist
     PtrSet main_uses;       // buffers and symbols that main reads
@@ -132,6 +131,16 @@ Txt c_splat(C *c, const Expr *e);                               // X_const or X_
 const char *c_lane(C *c, VType t, const char *v, int l);        // lane l of variable v as a scalar
 const char *c_literal(C *c, VType t, const char *const *texts); // a value of the lanes texts[]
 bool c_instruction(C *c, const Expr *e, const char *name);      // makes the function of e when it is an instruction of the target
+
+// ---- c_wide.c ----
+int c_native_lanes(const C *c, DType t); // lanes of a register
+bool c_is_wide(const C *c, VType t);     // held in a struct of several registers
+// Types that are taken `count` chunks each so that every chunk fits a register.
+int c_chunk_count(const C *c, int n, const VType *types);
+const char *c_chunk(C *c, VType t, const char *v, int count, int j);                        // chunk j of variable v
+const char *c_chunk_set(C *c, VType t, const char *v, int count, int j, const char *value); // the statement that sets it
+const char *c_part(C *c, VType t, const char *v, int lanes, int first);                     // lanes first… of variable v
+bool c_wide_op(C *c, const Expr *e, Txt *text);                                             // e when it works lane by lane on wide types
 
 // ---- c_memory.c ----
 Txt c_load_lanes(C *c, const Expr *e);

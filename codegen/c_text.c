@@ -139,7 +139,7 @@ const char *c_kind(C *c, VType t) {
 }
 
 bool c_vector(const C *c, VType t) {
-    return c->hosted && t.lanes > 1 && (t.lanes & (t.lanes - 1)) == 0;
+    return c->hosted && t.lanes > 1 && (t.lanes & (t.lanes - 1)) == 0 && !c_is_wide(c, t);
 }
 
 // The native type in a vector's lanes: idx is the integer of the pointer's width.
@@ -161,15 +161,15 @@ static const char *vector_type(C *c, VType t) {
     DType e = lane_storage(c, t.type);
     const char *name = c_fmt(c, "%s_%sx%d", c->prefix, dtype_name(e), t.lanes);
     if (!c_need(c, name)) return name;
-    if (8 * t.lanes * dtype_bytes(e) > c->target->vector_bits) vec_push(c->a, &c->wide, name);
     str_printf(&c->types, "typedef %s %s __attribute__((vector_size(%d)));\n", dtype_info(e)->c, name, t.lanes * dtype_bytes(e));
     return name;
 }
 
 static const char *struct_type(C *c, VType t) {
     const char *name = c_fmt(c, "%s_%s", c->prefix, c_kind(c, t));
-    const char *elem = t.type == DT_bool ? "uint8_t" : scalar_type(c, t.type);
-    if (c_need(c, name)) str_printf(&c->types, "typedef struct {\n    %s v[%d];\n} %s;\n", elem, t.lanes, name);
+    int native = c_is_wide(c, t) ? c_native_lanes(c, t.type) : 1;
+    const char *elem = native > 1 ? vector_type(c, vtype(t.type, native)) : t.type == DT_bool ? "uint8_t" : scalar_type(c, t.type);
+    if (c_need(c, name)) str_printf(&c->types, "typedef struct {\n    %s v[%d];\n} %s;\n", elem, t.lanes / native, name);
     return name;
 }
 
@@ -215,16 +215,8 @@ const char *c_wide(DType t) {
 }
 
 // ---- helper functions ----
-// Vectors wider than the registers have no settled way to be passed: such functions are always inlined.
-static bool passes_wide(const C *c, const char *result, const char *params) {
-    for (int i = 0; i < c->wide.n; i++)
-        if (strstr(result, c->wide.data[i]) || strstr(params, c->wide.data[i])) return true;
-    return false;
-}
-
 void c_function_text(C *c, const char *name, const char *result, const char *params, const char *body) {
-    const char *always = passes_wide(c, result, params) ? "__attribute__((always_inline)) " : "";
-    str_printf(&c->helpers, "%s%s_INLINE %s %s(%s) {\n%s}\n", always, c->upper, result, name, params, body);
+    str_printf(&c->helpers, "%s_INLINE %s %s(%s) {\n%s}\n", c->upper, result, name, params, body);
 }
 
 void c_function(C *c, const char *name, VType result, int nargs, const VType *args, const char *body) {
