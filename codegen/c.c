@@ -184,6 +184,10 @@ static void print_guards(C *c, Str *s) {
         "// a * b + c is never contracted\n#if defined(__clang__)\n#pragma clang fp contract(off)\n#elif defined(__GNUC__)\n"
         "#pragma GCC optimize(\"fp-contract=off\"%s)\n#endif\n",
         c->hosted ? "" : ", \"no-tree-loop-distribute-patterns\"");
+    str_add(s, "// conditions are joined without branches, and a value that differs from itself is NaN\n"
+               "#if defined(__clang__)\n#pragma clang diagnostic ignored \"-Wunknown-warning-option\"\n"
+               "#pragma clang diagnostic ignored \"-Wbitwise-instead-of-logical\"\n#endif\n"
+               "#if defined(__GNUC__)\n#pragma GCC diagnostic ignored \"-Wtautological-compare\"\n#endif\n");
     if (c->intrinsics) str_add(s, "#include <immintrin.h>\n");
 }
 

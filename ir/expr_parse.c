@@ -145,6 +145,13 @@ static const Expr *typed_literal(Reader *r, const Expr *e, DType t) {
     return x_const(r->ps->arena, s, e->type.lanes);
 }
 
+static const Expr *checked(Reader *r, Expr e) {
+    if (e.type.type == DT_none) return x_node(r->ps->arena, e);
+    const Expr *node = x_node(r->ps->arena, e);
+    const char *fault = expr_check(r->ps->arena, node);
+    return fault ? fail(r, "%s", fault) : node;
+}
+
 // e with its literals made of type t.
 static const Expr *resolve(Reader *r, const Expr *e, DType t) {
     if (!e || e->type.type != DT_none || t == DT_none) return e;
@@ -153,7 +160,7 @@ static const Expr *resolve(Reader *r, const Expr *e, DType t) {
     copy.type.type = t;
     for (int i = 0; i < e->n; i++)
         if (!(copy.a[i] = resolve(r, e->a[i], t))) return NULL;
-    return x_node(r->ps->arena, copy);
+    return checked(r, copy);
 }
 
 static const Expr *widen_scalar(Reader *r, const Expr *e, int lanes) {
@@ -178,13 +185,6 @@ static bool unify(Reader *r, const Expr **x, int from, int n, DType hint) {
     }
     for (int i = 0; i < n; i++) x[i] = widen_scalar(r, x[i], lanes);
     return true;
-}
-
-static const Expr *checked(Reader *r, Expr e) {
-    if (e.type.type == DT_none) return x_node(r->ps->arena, e);
-    const Expr *node = x_node(r->ps->arena, e);
-    const char *fault = expr_check(r->ps->arena, node);
-    return fault ? fail(r, "%s", fault) : node;
 }
 
 static const Expr *scalar_function(Reader *r, XOp op, const Expr **x, VType want) {

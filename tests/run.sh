@@ -27,7 +27,7 @@ part() { # NAME COMMAND…
     elif [ $status != 0 ] && [ "${counts#* }" = 0 ]; then
         counts="${counts% *} 1"
     fi
-    if [ "${counts#* }" != 0 ]; then tail -n 60 "$log"; else grep -v ' passed, ' "$log" | tail -n 4; fi
+    if [ "${counts#* }" != 0 ]; then tail -n 60 "$log" | cut -c1-400; else grep -v ' passed, ' "$log" | tail -n 4 | cut -c1-200; fi
     passed=$((passed + ${counts% *}))
     failed=$((failed + ${counts#* }))
     echo "== $name: ${counts% *} passed, ${counts#* } failed, $(($(date +%s) - begin)) s"
@@ -48,7 +48,7 @@ always() { # like part, whatever was asked for; a failure ends the run
 build() { # FOLDER CMAKE-OPTIONS…
     folder=$1
     shift
-    cmake -S . -B "$folder" -G Ninja "-DMLC_ONNX_PROTO=$PROTO" "$@" && ninja -C "$folder" -j "$jobs"
+    cmake -S . -B "$folder" -G Ninja "-DMLC_ONNX_PROTO=$PROTO" "$@" >/dev/null && ninja -C "$folder" --quiet -j "$jobs"
 }
 
 unit() { # FOLDER of built tests
@@ -79,7 +79,7 @@ always build-gcc build "$BUILD" -DCMAKE_C_COMPILER=gcc
 always build-sanitize build "$SANITIZED" -DCMAKE_C_COMPILER=gcc -DMLC_SANITIZE=ON
 part build-clang build build/clang -DCMAKE_C_COMPILER=clang
 part build-without-llvm build build/no-llvm -DCMAKE_C_COMPILER=gcc -DMLC_LLVM=OFF -DMLC_TESTS=OFF
-part format ninja -C "$BUILD" format-check
+part format ninja -C "$BUILD" --quiet format-check
 part include-rule sh tests/include_rule.sh
 part codegen-names-no-operator sh tests/codegen_names_no_operator.sh "$MLC"
 part unit unit "$BUILD"

@@ -123,14 +123,17 @@ def gru():
 
 
 def order():
-    """TopK and NonZero: the second output's size depends on the data."""
+    """TopK, NonZero and Unique: sizes of outputs depend on the data."""
     b = Builder("order", 5)
     b.node("TopK", ["x", b.const("k", np.array([4], np.int64))], ["top", "at"], axis=1)
     b.node("Greater", ["x", b.const("zero", np.float32(0.5))], ["t1"])
     b.node("NonZero", ["t1"], ["where"])
-    model = b.model([("x", T.FLOAT, [3, 9])], [("top", T.FLOAT, [3, 4]), ("at", T.INT64, [3, 4]), ("where", T.INT64, [2, "M"])])
-    sets = [Set({"x": b.normal(3, 9)}), Set({"x": np.zeros((3, 9), np.float32)}), Set({"x": np.ones((3, 9), np.float32)})]
-    return Case("order", model, sets, dynamic=["where"])
+    b.node("Unique", ["z"], ["distinct"])
+    inputs = [("x", T.FLOAT, [3, 9]), ("z", T.INT64, [10])]
+    outputs = [("top", T.FLOAT, [3, 4]), ("at", T.INT64, [3, 4]), ("where", T.INT64, [2, "M"]), ("distinct", T.INT64, ["D"])]
+    floats = b.normal(3, 9), np.zeros((3, 9), np.float32), np.ones((3, 9), np.float32)
+    sets = [Set({"x": x, "z": b.rng.integers(-3, 3, 10)}) for x in floats]
+    return Case("order", b.model(inputs, outputs), sets, dynamic=["where", "distinct"])
 
 
 def types():

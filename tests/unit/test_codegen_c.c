@@ -9,14 +9,14 @@
 
 // ---- compiling and running ----
 #define WARNINGS " -Wall -Wextra -Werror -pedantic"
-// {target's mode, compiler}: every way must give the same bits.
+// {target, compiler}: every way must give the same bits. Two trap on undefined behaviour.
 static const struct {
     const char *target, *command;
 } ways[] = {
     {"native", "gcc -std=c11 -O2" WARNINGS},
     {"native", "clang -std=c11 -O2" WARNINGS},
-    {"generic", "gcc -std=c99 -O2" WARNINGS},
-    {"x86-64-v2", "clang -std=gnu11 -O0" WARNINGS},
+    {"generic", "gcc -std=c99 -O2 -fsanitize=undefined -fsanitize-undefined-trap-on-error" WARNINGS},
+    {"x86-64-v2", "clang -std=gnu11 -O0 -fsanitize=undefined -fsanitize-trap=undefined" WARNINGS},
     {"native", "gcc -std=gnu11 -O0" WARNINGS},
     {"generic", "clang -std=c99 -O3" WARNINGS},
 };
