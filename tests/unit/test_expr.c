@@ -133,12 +133,13 @@ START_TEST(faults_are_named) {
         {"(a0", "expected ')'"}, {"zz", "unknown name 'zz'"}, {"foo(a0)", "unknown function 'foo'"}, {"a9", "there is no input a9"},
         {"1", "type suffix"}, {"1f33", "unknown type suffix 'f33'"}, {"a0 + a2", "must be f32, found i64"},
         {"a0 & a1", "must be an integer or bool, found f32"}, {"rem(a0, a1)", "must be an integer, found f32"},
-        {"sqrt(a2)", "must be a float, found i64"}, {"300u8", "does not fit u8"}, {"a2 + 1.5", "expected i64, found a float"}, {"min(a0, 6.0 & 3.0)", "must be an integer or bool, found f32"},
-        {"cast.f99(a0)", "unknown type 'f99'"}, {"bits.u64(a0)", "must have 8 bytes, found f32"}, {"select(a0, a1, a1)", "must be bool"},
-        {"lane(v, 8)", "lane must be in 0..7"}, {"shuffle(v; 0 16)", "must be below 8"}, {"buf[i : 65]", "lanes must be in 1..64"},
-        {"buf.i32[i : 8 : 2]", "only contiguously"}, {"acc[i]", "expected ','"}, {"isa.nothing(v)", "unknown instruction"},
-        {"dot4(k, b, b)", "must be i8x32"}, {"v + k", "must be"}, {"buf[i : 8 ? v]", "mask"}, {"99999999999999999999", "too large"},
-        {"table(v, v)", "integers with 8 lanes"}, {"not(-true)", "bool has no sign"}};
+        {"sqrt(a2)", "must be a float, found i64"}, {"300u8", "does not fit u8"}, {"a2 + 1.5", "expected i64, found a float"},
+        {"min(a0, 6.0 & 3.0)", "must be an integer or bool, found f32"}, {"cast.f99(a0)", "unknown type 'f99'"},
+        {"bits.u64(a0)", "must have 8 bytes, found f32"}, {"select(a0, a1, a1)", "must be bool"}, {"lane(v, 8)", "lane must be in 0..7"},
+        {"shuffle(v; 0 16)", "must be below 8"}, {"buf[i : 65]", "lanes must be in 1..64"}, {"buf.i32[i : 8 : 2]", "only contiguously"},
+        {"acc[i]", "expected ','"}, {"isa.nothing(v)", "unknown instruction"}, {"dot4(k, b, b)", "must be i8x32"}, {"v + k", "must be"},
+        {"buf[i : 8 ? v]", "mask"}, {"99999999999999999999", "too large"}, {"table(v, v)", "integers with 8 lanes"},
+        {"not(-true)", "bool has no sign"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ExprParser ps = parser();
         const char *p = cases[i][0];
