@@ -251,7 +251,7 @@ static const Dim *indexed_elem(const Content *c, const int64_t *at, const Dim *c
         if (ok == NO) return dim_int(c->t, scalar_as_i64(n->fill));
         if (ok == UNKNOWN) return NULL;
     }
-    if (!x->content) return NULL;
+    if (!x->content || n->index.n != x->rank) return NULL; // text that the verifier will refuse
     int64_t k = 0;
     for (int i = 0; i < x->rank; i++) {
         int64_t at_i, extent;
