@@ -226,6 +226,14 @@ void stmt_dims(Stmt *s, void (*fn)(void *ctx, const Dim **d), void *ctx);
 void stmt_exprs(Stmt *s, void (*fn)(void *ctx, const Expr **e), void *ctx);
 // A deep copy into p's arena: loop symbols, lets, vars, tiles and locals defined inside get fresh identities.
 void loop_copy(Program *p, Block *to, const Block *from);
+// Copies statement by statement: the map is kept between copies, so that what one defined (fresh identities, as in loop_copy) the next ones
+// use. Beforehand symbols and variables of outside may be mapped too.
+typedef struct LoopMap LoopMap;
+LoopMap *loop_map_new(Program *p);
+void loop_map_symbol(LoopMap *m, const Dim *from, const Dim *to);
+void loop_map_var(LoopMap *m, Var *from, Var *to);
+const Expr *loop_map_expr(LoopMap *m, const Expr *e);
+void loop_map_copy(LoopMap *m, Block *to, const Stmt *s);
 // Replaces symbols in all Dims and Exprs of b.
 void loop_subst(Program *p, Block *b, const Dim *const *from, const Dim *const *to, int n);
 // Symbols a kernel uses but does not define, in canonical order: it gets them as arguments.

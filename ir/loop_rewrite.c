@@ -37,7 +37,7 @@ typedef struct {
     Var *from, *to;
 } VarPair;
 
-typedef struct {
+typedef struct LoopMap {
     Program *p;
     bool copy;
     VEC(const Dim *) from, to;
@@ -157,6 +157,35 @@ void loop_subst(Program *p, Block *b, const Dim *const *from, const Dim *const *
         vec_push(p->arena, &r.to, to[i]);
     }
     rewrite_block(&r, b, b);
+}
+
+// ---- maps ----
+
+LoopMap *loop_map_new(Program *p) {
+    LoopMap *m = ARENA_NEW(p->arena, LoopMap);
+    m->p = p;
+    m->copy = true;
+    return m;
+}
+
+void loop_map_symbol(LoopMap *m, const Dim *from, const Dim *to) {
+    vec_push(m->p->arena, &m->from, from);
+    vec_push(m->p->arena, &m->to, to);
+}
+
+void loop_map_var(LoopMap *m, Var *from, Var *to) {
+    vec_push(m->p->arena, &m->vars, ((VarPair){from, to}));
+}
+
+const Expr *loop_map_expr(LoopMap *m, const Expr *e) {
+    rewrite_expr(m, &e);
+    return e;
+}
+
+void loop_map_copy(LoopMap *m, Block *to, const Stmt *s) {
+    Stmt *one = arena_copy(m->p->arena, s, sizeof *s);
+    const Block single = {&one, 1, 1, to->names};
+    rewrite_block(m, to, &single);
 }
 
 // ---- free symbols ----

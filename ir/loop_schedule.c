@@ -17,6 +17,9 @@ static const struct {
     {"reorder", 2, SCHEDULE_ARGS, schedule_reorder},
     {"unroll", 1, 1, schedule_unroll},
     {"parallel", 1, 1, schedule_parallel},
+    {"jam", 1, 1, schedule_jam},
+    {"vectorize", 2, 2, schedule_vectorize},
+    {"rfactor", 3, 3, schedule_rfactor},
 };
 
 bool schedule_fail(Schedule *s, const char *fmt, ...) {
@@ -57,6 +60,15 @@ bool schedule_int(Schedule *s, int arg, int64_t least, int64_t *out) {
     char *end;
     *out = strtoll(s->args[arg], &end, 10);
     return (*end == 0 && *out >= least) || schedule_fail(s, "'%s' is not an integer of at least %ld", s->args[arg], (long)least);
+}
+
+void schedule_replace(Schedule *s, LoopPlace at, const Block *now) {
+    Block *b = at.block;
+    Block rest = loop_block(b);
+    for (int i = at.at + 1; i < b->n; i++) vec_push(s->p->arena, &rest, b->data[i]);
+    b->n = at.at;
+    for (int i = 0; i < now->n; i++) vec_push(s->p->arena, b, now->data[i]);
+    for (int i = 0; i < rest.n; i++) vec_push(s->p->arena, b, rest.data[i]);
 }
 
 // ---- text: name(arg, arg) name(…) ----

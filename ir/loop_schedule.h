@@ -29,5 +29,10 @@ bool schedule_fail(Schedule *s, const char *fmt, ...) __attribute__((format(prin
 
 typedef bool ScheduleFn(Schedule *s);
 ScheduleFn schedule_split, schedule_fuse, schedule_reorder, schedule_unroll, schedule_parallel; // loop_split.c
+ScheduleFn schedule_jam;                                                                        // loop_jam.c
+ScheduleFn schedule_vectorize, schedule_rfactor;                                                // loop_vectorize.c
+
+// Puts the statements of `now` in place of the one at `at`.
+void schedule_replace(Schedule *s, LoopPlace at, const Block *now);
 
 #endif

@@ -17,48 +17,58 @@ static void put(Schedule *s, LoopPlace at, Stmt *now) {
     at.block->data[at.at] = now;
 }
 
-// split(i, n[, mask|peel]): i = lo + n*i_o + i_i. mask (the default): the body runs where i < hi; peel: the rest after the last whole block
-// is a loop i_t of its own. Where n divides the extent neither is needed.
+// A copy of f's body for the iterations after the last whole block, in a loop i_t of its own.
+static Stmt *tail_loop(Schedule *s, Block *like, const Stmt *f, const Dim *whole, const Dim *rest) {
+    DimTable *t = s->p->dims;
+    Stmt *tail = new_loop(s, like, arena_printf(s->p->arena, "%s_t", s->args[0]), rest, f->loop);
+    loop_copy(s->p, &tail->body, &f->body);
+    const Dim *index = dim_add(t, f->lo, dim_add(t, whole, tail->sym));
+    loop_subst(s->p, &tail->body, &f->sym, &index, 1);
+    return tail;
+}
+
+static bool tail_kind(Schedule *s, const char *kind) {
+    return s->nargs == 3 && !strcmp(s->args[2], kind);
+}
+
+// split(i, n[, mask|peel|branch]): i = lo + n*i_o + i_i. Where n does not divide the extent: mask (the default): the body runs where i <
+// hi; peel: the rest after the last whole block is a loop i_t of its own behind the outer one; branch: that loop is the last iteration of
+// the outer one, under a condition.
 bool schedule_split(Schedule *s) {
     LoopPlace at;
     int64_t n;
     if (!schedule_loop(s, 0, "prs", &at) || !schedule_int(s, 1, 1, &n)) return false;
-    bool peel = s->nargs == 3 && !strcmp(s->args[2], "peel");
-    if (s->nargs == 3 && !peel && strcmp(s->args[2], "mask"))
-        return schedule_fail(s, "the third argument is mask or peel, not '%s'", s->args[2]);
+    bool peel = tail_kind(s, "peel"), branch = tail_kind(s, "branch");
+    if (s->nargs == 3 && !peel && !branch && !tail_kind(s, "mask"))
+        return schedule_fail(s, "the third argument is mask, peel or branch, not '%s'", s->args[2]);
     Stmt *f = at.stmt;
     if (f->step != 1) return schedule_fail(s, "loop '%s' has a step", s->args[0]);
     DimTable *t = s->p->dims;
     Arena *a = s->p->arena;
-    const Dim *extent = extent_of(s, f), *size = dim_int(t, n);
-    bool exact = dim_is(dim_mod(t, extent, size), 0);
-    const Dim *blocks = peel && !exact ? dim_floordiv(t, extent, size) : dim_ceildiv(t, extent, size);
+    const Dim *extent = extent_of(s, f), *size = dim_int(t, n), *rest = dim_mod(t, extent, size), *whole = dim_floordiv(t, extent, size);
+    bool exact = dim_is(rest, 0);
+    const Dim *blocks = peel && !exact ? whole : dim_ceildiv(t, extent, size);
     Stmt *outer = new_loop(s, at.block, arena_printf(a, "%s_o", s->args[0]), blocks, f->loop);
     Stmt *inner = new_loop(s, at.block, arena_printf(a, "%s_i", s->args[0]), size, f->loop);
     const Dim *index = dim_add(t, f->lo, dim_add(t, dim_muli(t, outer->sym, n), inner->sym));
-    Stmt *tail = NULL;
-    if (peel && !exact) {
-        tail = new_loop(s, at.block, arena_printf(a, "%s_t", s->args[0]), dim_mod(t, extent, size), f->loop);
-        loop_copy(s->p, &tail->body, &f->body);
-        const Dim *rest = dim_add(t, f->lo, dim_add(t, dim_muli(t, blocks, n), tail->sym));
-        loop_subst(s->p, &tail->body, &f->sym, &rest, 1);
-    }
-    Block *body = &inner->body;
-    if (!exact && !peel) {
-        Stmt *guard = loop_if(s->p, body, x_op2(a, X_lt, x_dim(a, index), x_dim(a, f->hi)));
-        body = &guard->body;
+    Stmt *tail = exact || !(peel || branch) ? NULL : tail_loop(s, at.block, f, dim_mul(t, whole, size), rest);
+    Block *body = &inner->body, *in_outer = &outer->body;
+    if (!exact && !peel && !branch) body = &loop_if(s->p, body, x_op2(a, X_lt, x_dim(a, index), x_dim(a, f->hi)))->body;
+    if (!exact && branch) {
+        Stmt *which = loop_if(s->p, in_outer, x_op2(a, X_lt, x_dim(a, outer->sym), x_dim(a, whole)));
+        vec_push(a, &which->orelse, tail);
+        in_outer = &which->body;
     }
     const Dim *from = f->sym;
     Block moved = f->body;
     loop_subst(s->p, &moved, &from, &index, 1);
     for (int i = 0; i < moved.n; i++) vec_push(a, body, moved.data[i]);
-    vec_push(a, &outer->body, inner);
+    vec_push(a, in_outer, inner);
     outer->parallel = f->parallel;
-    put(s, at, outer);
-    if (!tail) return true;
-    vec_push(a, at.block, NULL);
-    memmove(&at.block->data[at.at + 2], &at.block->data[at.at + 1], sizeof(Stmt *) * (size_t)(at.block->n - at.at - 2));
-    at.block->data[at.at + 1] = tail;
+    Block now = loop_block(at.block);
+    vec_push(a, &now, outer);
+    if (tail && peel) vec_push(a, &now, tail);
+    schedule_replace(s, at, &now);
     return true;
 }
 
