@@ -8,8 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-enum { RANK_MAX = 32 };
-
 char *lower_name(Lower *l, const char *label) {
     char stem[32];
     int n = 0;

@@ -12,6 +12,8 @@
 #include "../../ir/loop.h"
 #include "../passes.h"
 
+enum { RANK_MAX = GRAPH_MAX_RANK };
+
 typedef struct Lower {
     Graph *g;
     Program *p;
@@ -48,8 +50,6 @@ typedef struct {
 const Expr *lower_element(Place at, const Value *v, const Dim *const *idx);
 // The same without looking at v's own buffer: how a kernel's root computes what it stores.
 const Expr *lower_compute(Place at, const Value *v, const Dim *const *idx);
-// Computes the statistics of softmax or norm value v for the row at idx (its reduced axes are ignored) and keeps them in at.kb.
-void lower_row_statistics(Place at, const Value *v, const Dim *const *idx);
 // Binds node n's index symbols to the elements (at idx over shape) of its index inputs in[first] …: idx scalars in front of the use.
 // from/to get the substitution of the axis symbols of shape and of the index symbols; returns its length.
 int lower_bind_indices(
@@ -60,6 +60,13 @@ const Dim *lower_flat(Lower *l, const Value *v, const Dim *const *idx); // row-m
 const Expr *lower_all_ge0(Lower *l, int n, const Dim *const *guard);    // conjunction; NULL when proven
 LoopBuffer *kernel_param(KernelBuild *kb, LoopBuffer *b, bool reads, bool writes);
 const char *kernel_local(KernelBuild *kb, const char *stem);
+
+// reduce.c: elements of a reduce, a contract, a softmax or norm (whose row statistics must be at hand).
+const Expr *lower_reduce_element(Place at, const Value *v, const Dim *const *idx);
+const Expr *lower_contract_element(Place at, const Value *v, const Dim *const *idx);
+const Expr *lower_row_element(Place at, const Value *v, const Dim *const *idx);
+// Computes the statistics of softmax or norm value v for the row at idx (its reduced axes are ignored) and keeps them in at.kb.
+void lower_row_statistics(Place at, const Value *v, const Dim *const *idx);
 // The value of one state after combining x into it, for reductions and scans of `kind` (sum prod min max any all add mul); and its neutral
 // element.
 const Expr *combine_expr(Arena *a, const char *kind, const Expr *state, const Expr *x);
@@ -80,6 +87,8 @@ void lower_region(Lower *l, Block *main, Region *r);
 void lower_if(Lower *l, Block *main, Node *n);
 void lower_loop(Lower *l, Block *main, Node *n);
 void lower_check(Lower *l, Block *main, Node *n);
+// unused.c: takes off p's list the temps and constants that no kernel and no statement of main reads or writes.
+void lower_drop_unused(Program *p);
 // template.c: kernels from loop text.
 void lower_template(Lower *l, Block *main, Node *n);
 
