@@ -136,5 +136,6 @@ Program *passes_lower(Graph *g, const PassOptions *o, Diag *d) {
         program_free(p);
         return NULL;
     }
+    lower_drop_unused(p);
     return p;
 }
