@@ -107,9 +107,9 @@ LLVMValueRef llvm_scalar(Emit *e, XOp op, VType t, LLVMValueRef *a);
 LLVMValueRef llvm_cast(Emit *e, VType from, DType to, LLVMValueRef v);
 
 // ---- llvm_soft.c ----
-typedef enum { HAS_FLOAT, HAS_FMA, HAS_ROUND } Ability;        // arithmetic and sqrt; fma; rounding to integers
-bool llvm_has(const Emit *e, Ability what, DType t);           // t: f32 or f64
-LLVMValueRef llvm_soft_fma(Emit *e, VType t, LLVMValueRef *a); // f32
+typedef enum { HAS_FLOAT, HAS_FMA, HAS_ROUND } Ability; // arithmetic and sqrt; fma; rounding to integers
+bool llvm_has(const Emit *e, Ability what, DType t);    // t: f32 or f64
+LLVMValueRef llvm_soft_fma(Emit *e, VType t, LLVMValueRef *a);
 LLVMValueRef llvm_soft_round(Emit *e, XOp op, VType t, LLVMValueRef x);
 LLVMValueRef llvm_soft_to_int(Emit *e, VType from, DType to, LLVMValueRef v);
 LLVMValueRef llvm_soft_sqrt(Emit *e, VType t, LLVMValueRef x);

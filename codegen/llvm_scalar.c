@@ -97,8 +97,8 @@ static LLVMValueRef do_max(Emit *e, VType t, LLVMValueRef *a) {
 }
 
 static LLVMValueRef do_fma(Emit *e, VType t, LLVMValueRef *a) {
-    if (t.type == DT_f32 && !llvm_has(e, HAS_FMA, t.type)) return llvm_soft_fma(e, t, a); // LLVM would call libm's fmaf
     if (!arith_float(t.type)) return bin(e, LLVMAdd, bin(e, LLVMMul, a[0], a[1]), a[2]);
+    if (!llvm_has(e, HAS_FMA, t.type)) return llvm_soft_fma(e, t, a); // LLVM would call libm's
     LLVMTypeRef type = llvm_value_type(e, t);
     return llvm_intrinsic(e, "llvm.fma", 1, &type, 3, a);
 }

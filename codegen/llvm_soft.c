@@ -16,9 +16,9 @@ bool llvm_has(const Emit *e, Ability what, DType t) {
     return unit && what != HAS_ROUND;
 }
 
-// ---- fma ----
+// ---- fma of f32 ----
 // f32: the product is exact in f64; its sum with c, rounded to odd, has enough digits that rounding again to f32 is rounding once.
-LLVMValueRef llvm_soft_fma(Emit *e, VType t, LLVMValueRef *a) {
+static LLVMValueRef fma_through_f64(Emit *e, VType t, LLVMValueRef *a) {
     VType wide = vtype(DT_f64, t.lanes), bits = vtype(DT_i64, t.lanes);
     LLVMTypeRef f64 = llvm_value_type(e, wide), i64 = llvm_value_type(e, bits);
     LLVMValueRef v[3];
@@ -99,7 +99,7 @@ static LLVMValueRef soft_function(Emit *e, const char *op, DType t, int n, void 
     LLVMValueRef fn = LLVMGetNamedFunction(e->mod, name);
     if (fn) return fn;
     LLVMBasicBlockRef back = LLVMGetInsertBlock(e->b);
-    LLVMTypeRef type = llvm_value_type(e, vtype(t, 1)), types[2] = {type, type};
+    LLVMTypeRef type = llvm_value_type(e, vtype(t, 1)), types[3] = {type, type, type};
     fn = llvm_function(e, name, LLVMFunctionType(type, types, (unsigned)n, 0), FN_KERNEL);
     body(&(Soft){e, vtype(t, 1), fn});
     llvm_at(e, back);
@@ -109,7 +109,7 @@ static LLVMValueRef soft_function(Emit *e, const char *op, DType t, int n, void 
 static LLVMValueRef call_lanes(Emit *e, LLVMValueRef fn, VType t, int n, LLVMValueRef *a) {
     LLVMTypeRef type = LLVMGlobalGetValueType(fn);
     if (t.lanes == 1) return LLVMBuildCall2(e->b, type, fn, a, (unsigned)n, "");
-    LLVMValueRef r = LLVMGetPoison(llvm_value_type(e, t)), v[2];
+    LLVMValueRef r = LLVMGetPoison(llvm_value_type(e, t)), v[3];
     for (int i = 0; i < t.lanes; i++) {
         LLVMValueRef lane = llvm_int(e->i32, i);
         for (int k = 0; k < n; k++) v[k] = LLVMBuildExtractElement(e->b, a[k], lane, "");
@@ -125,6 +125,104 @@ static void return_if(Soft *f, LLVMValueRef cond, LLVMValueRef v) {
     llvm_at(f->e, yes);
     LLVMBuildRet(f->e->b, v);
     llvm_at(f->e, no);
+}
+
+// ---- fma of f64 ----
+// In integers, as runtime/soft.h does it: mantissas with their leading bits near 125 of 128, what alignment shifts out kept as a last bit.
+typedef struct {
+    LLVMValueRef mantissa, exponent, infinite; // i64 with bit 52 set, i64, i1: infinity or NaN
+} Parts;
+
+static LLVMValueRef leading_zeros(Emit *e, LLVMValueRef x) {
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMValueRef v[2] = {x, LLVMConstInt(LLVMInt1TypeInContext(e->ctx), 0, 0)};
+    return llvm_intrinsic(e, "llvm.ctlz", 1, &type, 2, v);
+}
+
+static Parts parts_of(Emit *e, LLVMValueRef bits) {
+    VType t = vtype(DT_i64, 1);
+    LLVMValueRef biased = bin(e, LLVMAnd, bin(e, LLVMLShr, bits, int_like(e, t, 52)), int_like(e, t, 2047));
+    LLVMValueRef subnormal = icmp(e, LLVMIntEQ, biased, int_like(e, t, 0)),
+                 m = bin(e, LLVMAnd, bits, int_like(e, t, (INT64_C(1) << 52) - 1));
+    m = bin(e, LLVMOr, m, pick(e, subnormal, int_like(e, t, 0), int_like(e, t, INT64_C(1) << 52)));
+    LLVMValueRef up = bin(e, LLVMAnd, bin(e, LLVMSub, leading_zeros(e, m), int_like(e, t, 11)), int_like(e, t, 63));
+    LLVMValueRef exponent = bin(e, LLVMSub, pick(e, subnormal, int_like(e, t, 1), biased), up);
+    return (Parts){bin(e, LLVMShl, m, up), exponent, icmp(e, LLVMIntEQ, biased, int_like(e, t, 2047))};
+}
+
+// x >> n, n >= 0 an i64; x is not 0, and bits shifted out are kept as a last sticky bit.
+static LLVMValueRef shift_sticky(Emit *e, LLVMValueRef x, LLVMValueRef n) {
+    LLVMTypeRef wide = LLVMTypeOf(x);
+    VType t = vtype(DT_i64, 1);
+    LLVMValueRef all = icmp(e, LLVMIntSGT, n, int_like(e, t, 127));
+    LLVMValueRef by = LLVMBuildZExt(e->b, pick(e, all, int_like(e, t, 0), n), wide, ""), r = bin(e, LLVMLShr, x, by);
+    LLVMValueRef lost = LLVMBuildZExt(e->b, icmp(e, LLVMIntNE, bin(e, LLVMShl, r, by), x), wide, "");
+    return pick(e, all, LLVMConstInt(wide, 1, 0), bin(e, LLVMOr, r, lost));
+}
+
+static LLVMValueRef not_negative(Emit *e, LLVMValueRef x) {
+    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(x));
+    return pick(e, icmp(e, LLVMIntSGT, x, zero), x, zero);
+}
+
+// s rounded to even, with the sign bit `sign`; s is not 0, and `exponent` is what the result's biased exponent were if its leading bit is
+// 126.
+static LLVMValueRef round_wide(Emit *e, LLVMValueRef sign, LLVMValueRef s, LLVMValueRef exponent) {
+    VType t = vtype(DT_i64, 1);
+    LLVMTypeRef wide = LLVMTypeOf(s), i64 = llvm_value_type(e, t);
+    LLVMValueRef up = bin(e, LLVMSub, leading_zeros(e, s), LLVMConstInt(wide, 1, 0));
+    s = bin(e, LLVMShl, s, up);
+    exponent = bin(e, LLVMSub, exponent, LLVMBuildTrunc(e->b, up, i64, ""));
+    LLVMValueRef over = icmp(e, LLVMIntSGE, exponent, int_like(e, t, 2047)), one = int_like(e, t, 1);
+    s = shift_sticky(e, s, not_negative(e, bin(e, LLVMSub, one, exponent)));
+    exponent = not_negative(e, bin(e, LLVMSub, exponent, one));
+    LLVMValueRef q = LLVMBuildTrunc(e->b, bin(e, LLVMLShr, s, LLVMConstInt(wide, 74, 0)), i64, "");
+    LLVMValueRef rest = bin(e, LLVMShl, s, LLVMConstInt(wide, 54, 0)),
+                 half = bin(e, LLVMShl, LLVMConstInt(wide, 1, 0), LLVMConstInt(wide, 127, 0));
+    LLVMValueRef odd = icmp(e, LLVMIntNE, bin(e, LLVMAnd, q, one), int_like(e, t, 0));
+    LLVMValueRef away = bin(e, LLVMOr, icmp(e, LLVMIntUGT, rest, half), bin(e, LLVMAnd, icmp(e, LLVMIntEQ, rest, half), odd));
+    q = bin(e, LLVMAdd, bin(e, LLVMAdd, bin(e, LLVMShl, exponent, int_like(e, t, 52)), q), LLVMBuildZExt(e->b, away, i64, ""));
+    q = pick(e, over, int_like(e, t, INT64_C(2047) << 52), q);
+    return LLVMBuildBitCast(e->b, bin(e, LLVMOr, sign, q), llvm_value_type(e, vtype(DT_f64, 1)), "");
+}
+
+static void fma_body(Soft *f) {
+    Emit *e = f->e;
+    VType t = vtype(DT_i64, 1);
+    LLVMTypeRef i64 = llvm_value_type(e, t), wide = LLVMIntTypeInContext(e->ctx, 128);
+    LLVMValueRef v[3], u[3], zero = real_like(e, f->t, 0.0);
+    Parts p[3];
+    llvm_at(e, soft_block(f, "entry"));
+    for (int i = 0; i < 3; i++) {
+        v[i] = LLVMGetParam(f->fn, (unsigned)i);
+        u[i] = LLVMBuildBitCast(e->b, v[i], i64, "");
+        p[i] = parts_of(e, u[i]);
+    }
+    LLVMValueRef product = bin(e, LLVMFMul, v[0], v[1]), special = bin(e, LLVMOr, p[0].infinite, p[1].infinite);
+    return_if(f, bin(e, LLVMAnd, p[2].infinite, LLVMBuildNot(e->b, special, "")), v[2]);
+    special = bin(e, LLVMOr, special, bin(e, LLVMOr, fcmp(e, LLVMRealOEQ, v[0], zero), fcmp(e, LLVMRealOEQ, v[1], zero)));
+    return_if(f, special, bin(e, LLVMFAdd, product, v[2]));
+    return_if(f, fcmp(e, LLVMRealOEQ, v[2], zero), product);
+    LLVMValueRef m[3];
+    for (int i = 0; i < 3; i++) m[i] = LLVMBuildZExt(e->b, p[i].mantissa, wide, "");
+    LLVMValueRef x = bin(e, LLVMShl, bin(e, LLVMMul, m[0], m[1]), LLVMConstInt(wide, 20, 0)),
+                 y = bin(e, LLVMShl, m[2], LLVMConstInt(wide, 73, 0));
+    // the biased exponents of x and y with a leading bit of 126
+    LLVMValueRef ex = bin(e, LLVMAdd, bin(e, LLVMAdd, p[0].exponent, p[1].exponent), int_like(e, t, 2 - 1023));
+    LLVMValueRef ey = bin(e, LLVMAdd, p[2].exponent, int_like(e, t, 1)), apart = bin(e, LLVMSub, ex, ey);
+    LLVMValueRef first = icmp(e, LLVMIntSGE, apart, int_like(e, t, 0));
+    x = shift_sticky(e, x, not_negative(e, LLVMBuildNeg(e->b, apart, "")));
+    y = shift_sticky(e, y, not_negative(e, apart));
+    LLVMValueRef top = int_like(e, t, INT64_MIN), sx = bin(e, LLVMAnd, bin(e, LLVMXor, u[0], u[1]), top), sy = bin(e, LLVMAnd, u[2], top);
+    LLVMValueRef same = icmp(e, LLVMIntEQ, sx, sy), larger = icmp(e, LLVMIntUGT, x, y);
+    return_if(f, bin(e, LLVMAnd, LLVMBuildNot(e->b, same, ""), icmp(e, LLVMIntEQ, x, y)), zero);
+    LLVMValueRef gap = pick(e, larger, bin(e, LLVMSub, x, y), bin(e, LLVMSub, y, x));
+    LLVMBuildRet(e->b, round_wide(e, pick(e, larger, sx, sy), pick(e, same, bin(e, LLVMAdd, x, y), gap), pick(e, first, ex, ey)));
+}
+
+LLVMValueRef llvm_soft_fma(Emit *e, VType t, LLVMValueRef *a) {
+    if (t.type == DT_f32) return fma_through_f64(e, t, a);
+    return call_lanes(e, soft_function(e, "fma", t.type, 3, fma_body), t, 3, a);
 }
 
 // ---- sqrt ----

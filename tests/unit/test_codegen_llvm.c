@@ -73,6 +73,51 @@ START_TEST(oldest_processor_agrees) {
 }
 END_TEST
 
+// f64 fma on a processor without it: the interpreter has the C library's; mantissas and exponents that cancel, overflow and underflow.
+static const char *const fma_text =
+    "program p\ntarget generic\ninput a: f64[4096]\ninput b: f64[4096]\ninput c: f64[4096]\noutput y: f64[4096]\n"
+    "kernel k (a: f64 in, b: f64 in, c: f64 in, y: f64 out disjoint) {\n"
+    "  for i in 0..4096 par {\n    y[i] = fma(a[i], b[i], c[i])\n  }\n}\nmain { call k(a, b, c, y) }\n";
+
+static double hard_double(void) {
+    static const uint64_t mantissas[] = {0, 1, (UINT64_C(1) << 52) - 1, UINT64_C(1) << 51, (UINT64_C(1) << 26) + 1};
+    uint64_t r = random_bits(), mantissa = r % 2 ? mantissas[r / 2 % 5] : random_bits() & ((UINT64_C(1) << 52) - 1);
+    uint64_t exponent = r % 7 < 4 ? 1023 + random_bits() % 120 - 60 : r % 7 == 4 ? random_bits() % 60 : random_bits() % 2048;
+    uint64_t bits = (random_bits() & 1) << 63 | exponent << 52 | mantissa;
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+START_TEST(soft_fma_agrees) {
+    enum { N = 4096 };
+    Program *p = parse(fma_text);
+    LlvmJit *j = compile(p, 2);
+    double *x[4];
+    for (int i = 0; i < 4; i++) x[i] = aligned_zero(N * sizeof(double));
+    random_state = 3;
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < N; i++) {
+            x[0][i] = hard_double();
+            x[1][i] = hard_double();
+            x[2][i] = i % 3 ? hard_double() : -x[0][i] * x[1][i] * (i % 2 ? 1.0 : 1.0 + 0x1p-52); // cancels, all or all but a bit
+        }
+        mlc_env env = {.struct_size = sizeof env};
+        ck_assert_int_eq(llvm_jit_info(j)->run_env(NULL, (const void *[]){x[0], x[1], x[2]}, (void *[]){x[3]}, &env), 0);
+        for (int i = 0; i < N; i++) {
+            double want = fma(x[0][i], x[1][i], x[2][i]), have = x[3][i];
+            bool same = memcmp(&want, &have, sizeof want) == 0 || (isnan(want) && isnan(have));
+            ck_assert_msg(same, "fma(%a, %a, %a) is %a, expected %a", x[0][i], x[1][i], x[2][i], have, want);
+        }
+    }
+    for (int i = 0; i < 4; i++) free(x[i]);
+    llvm_jit_free(j);
+    random_state = 4;
+    ck_assert_int_eq(agree_through(&(Case){.p = p, .opt = 2}, run_object), 0); // linked without libm
+    free_program(p);
+}
+END_TEST
+
 START_TEST(math_functions_agree) {
     scalar_matrix("native", run_jit, _i % 2 ? DT_f64 : DT_f32, _i / 2 ? 8 : 1, X_exp, X_COUNT);
 }
@@ -235,6 +280,7 @@ static Suite *suite(void) {
         tcase_add_loop_test(c, scalar_functions_agree, 0, 2 * NATIVE);
         tcase_add_loop_test(c, odd_lanes_agree, 0, 2);
         tcase_add_loop_test(c, oldest_processor_agrees, 0, 4);
+        tcase_add_test(c, soft_fma_agrees);
         tcase_add_loop_test(c, math_functions_agree, 0, 4);
         tcase_add_test(c, entry_checks);
         tcase_add_test(c, constant_sizes_have_run);
