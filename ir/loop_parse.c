@@ -23,7 +23,7 @@ bool parse_fail(Parser *ps, const char *fmt, ...) {
     char message[300];
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    diag_error(ps->d, EXIT_MODEL, "%s%sline %d: %s", ps->file ? ps->file : "", ps->file ? ": " : "", line, message);
+    diag_error(ps->d, EXIT_MODEL, "line %d: %s", line, message);
     return false;
 }
 
@@ -549,7 +549,9 @@ static bool parse_program(Parser *ps) {
 
 Program *loop_parse(
     const char *text, const char *file, DimTable *dims, const void *(*blob)(void *ctx, int n, size_t *size), void *ctx, Diag *d) {
-    Parser ps = {.text = text, .s = text, .file = file, .d = d, .blob = blob, .blob_ctx = ctx, .scratch = arena_new()};
+    const char *outer = d->file;
+    if (file) d->file = file;
+    Parser ps = {.text = text, .s = text, .d = d, .blob = blob, .blob_ctx = ctx, .scratch = arena_new()};
     ps.p = program_new(dims, "");
     parse_lines(&ps);
     bool ok = parse_accept_word(&ps, "program") || parse_fail(&ps, "expected 'program', found '%s'", here(&ps));
@@ -558,6 +560,7 @@ Program *loop_parse(
         ok = parse_program(&ps);
     }
     arena_free(ps.scratch);
+    d->file = outer;
     if (ok) return ps.p;
     program_free(ps.p);
     return NULL;

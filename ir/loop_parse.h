@@ -21,7 +21,6 @@ typedef struct {
 typedef struct {
     Program *p;
     const char *text, *s; // whole text, place of reading
-    const char *file;
     Diag *d;
     bool failed;
     Arena *scratch;
