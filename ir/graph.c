@@ -37,15 +37,6 @@ const GTemplateInfo *gtemplate_info(const char *kind) {
     return NULL;
 }
 
-static const char *const codes[] = {
-    "", "SHAPE", "ARENA", "INDEX", "DIVISION", "CAPACITY", "WEIGHTS", "CPU", "POINTER", "MEMORY", "CANCELLED", "ASSERT"};
-
-int graph_code(const char *name) {
-    for (size_t i = 1; i < sizeof codes / sizeof *codes; i++)
-        if (!strcmp(codes[i], name)) return (int)i;
-    return 0;
-}
-
 Graph *graph_new(const char *name) {
     Arena *a = arena_new();
     Graph *g = ARENA_NEW(a, Graph);
@@ -131,6 +122,12 @@ const Dim *graph_symbol(Graph *g, const char *name, SymKind kind, const Dim *lo,
     const Dim *s = dim_symbol(g->dims, symbol_name(g, name), kind, lo, hi);
     vec_push(g->arena, &g->symbols, s);
     return s;
+}
+
+bool value_same_shape(const Value *a, const Value *b) {
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++) same = a->shape[i] == b->shape[i];
+    return same;
 }
 
 const Dim *value_size(Graph *g, const Value *v) {

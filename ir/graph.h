@@ -20,6 +20,7 @@
 #define MLC_GRAPH_H
 
 #include "expr.h"
+#include "status.h"
 
 typedef enum {
 #define G(name, cls, lo, hi, nout, fields, meaning) G_##name,
@@ -40,7 +41,7 @@ const GOpInfo *gop_info(GOp op);
 GOp gop_parse(const char *name, size_t n); // G_COUNT when unknown
 
 // GRAPH_FIELDS: F(name, kind) with kind of: int, f64, text (short word), ints, params (f64 list), dims (Dim list), expr, exprs, scalar,
-// data, regions
+// data, code (status.def), regions
 #define GRAPH_FIELDS(F)                                                                                                                    \
     F(data, data)                                                                                                                          \
     F(dims, dims)                                                                                                                          \
@@ -62,7 +63,7 @@ GOp gop_parse(const char *name, size_t n); // G_COUNT when unknown
     F(params, params)                                                                                                                      \
     F(flags, ints)                                                                                                                         \
     F(scans, int)                                                                                                                          \
-    F(code, text)                                                                                                                          \
+    F(code, code)                                                                                                                          \
     F(regions, regions)
 
 typedef struct Value Value;
@@ -134,7 +135,8 @@ struct Node {
     const Expr *body, *score, *prob;
     Scalar fill;
     int64_t axis, keep, exclusive, reverse, scans;
-    const char *kind, *subs, *code;
+    const char *kind, *subs;
+    StatusCode code;
     IntList axes, flags;
     double eps, scale;
     F64List params;
@@ -183,9 +185,6 @@ typedef struct {
 } GTemplateInfo;
 const GTemplateInfo *gtemplate_info(const char *kind); // NULL when unknown
 
-// Codes that a check (and graph_eval) ends a run with; the numbers are those of loop.h's StatusCode, the names without CODE_. 0: unknown.
-int graph_code(const char *name);
-
 // ---- builders: infer type, shape and content, append to the region's end, return the (first) output ----
 // They assert their preconditions; the frontend checks shapes before and reports. `where` carries the ONNX node's label, operator and
 // number into new nodes.
@@ -231,7 +230,7 @@ Node *g_template(Builder *b, const char *kind, int nin, Value *const *in, int no
 // A size from data: element k of the integers v as a Dim: its content when known, else a fresh symbol with bounds lo, hi (NULL: open)
 // defined by a template `size` node.
 const Dim *g_size(Builder *b, Value *v, int k, const char *name, const Dim *lo, const Dim *hi);
-void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, const char *code);
+void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, StatusCode code);
 // An If or Loop whose regions were filled by the caller (graph_region_new); infers the outputs.
 Node *g_if(Builder *b, Value *cond, Region *then, Region *otherwise);
 Node *g_loop(Builder *b, Value *trip, Value *cond, int ncarried, Value *const *init, Region *body, int nscans);
@@ -254,6 +253,7 @@ Value *g_windows(Builder *b, Value *x, int n, const Dim *const *out, const Dim *
 void graph_infer_content(Graph *g, Node *n);
 bool value_content_int(const Value *v, int i, int64_t *out); // element i as a constant, false when unknown
 const Dim *value_size(Graph *g, const Value *v);             // number of elements
+bool value_same_shape(const Value *a, const Value *b);       // the same rank and Dims
 
 // ---- editing ----
 // Appends a node with nout fresh outputs of unknown type (the builders' base).

@@ -91,7 +91,7 @@ const Dim *graph_broadcast_extent(Builder *b, const Dim *x, const Dim *y) {
     assert(!dim_is_int(x, NULL) || !dim_is_int(y, NULL)); // unequal constants: reported by the frontend
     bool one_x = dim_eq(t, x, one) != NO, one_y = dim_eq(t, y, one) != NO;
     const Dim *guard = agree_guard(t, x, one_x, y, one_y);
-    g_check(b, NULL, 1, &guard, "SHAPE");
+    g_check(b, NULL, 1, &guard, CODE_SHAPE);
     if (!one_x) return x;
     if (!one_y) return y;
     // Neither is known to differ from 1: the larger one, except that an empty axis stays empty.
@@ -162,7 +162,7 @@ static void check_equal(Builder *b, const Dim *x, const Dim *y) {
     assert(same != NO);
     if (same == YES) return;
     const Dim *guard[2] = {dim_sub(t, x, y), dim_sub(t, y, x)};
-    g_check(b, NULL, 2, guard, "SHAPE");
+    g_check(b, NULL, 2, guard, CODE_SHAPE);
 }
 
 Value *g_reshape(Builder *b, Value *x, int rank, const Dim *const *shape) {

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, const char *code) {
+void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, StatusCode code) {
     const Dim **open = ARENA_ARRAY(b->g->arena, const Dim *, nguard + 1);
     int n = 0;
     for (int i = 0; i < nguard; i++)
@@ -17,7 +17,7 @@ void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, const
     if (n == 0 && !cond) return;
     Node *node = graph_add_node(b, G_check, cond ? 1 : 0, &cond, 0);
     node->guard = (DimList){open, n};
-    node->code = arena_strdup(b->g->arena, code);
+    node->code = code;
 }
 
 // The data symbols that a region defines: extents of its parameters and of the outputs of its control nodes.

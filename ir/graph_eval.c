@@ -73,9 +73,9 @@ int64_t tensor_count(const Tensor *t) {
 
 // ---- faults, memory ----
 
-bool eval_fail(Eval *e, const Node *n, const char *code, const char *fmt, ...) {
+bool eval_fail(Eval *e, const Node *n, StatusCode code, const char *fmt, ...) {
     if (e->status) return false;
-    e->status = -(graph_code(code) + 256 * (n ? n->onnx_id : 0));
+    e->status = -((int)code + 256 * (n ? n->onnx_id : 0));
     Str s = {0};
     va_list ap;
     va_start(ap, fmt);
@@ -102,9 +102,9 @@ static void end_scratch(Eval *e) {
 bool eval_alloc(Eval *e, const Node *n, DType t, int rank, const int64_t *shape, Strided *out) {
     int64_t count = 1, size = dtype_bytes(t);
     for (int i = 0; i < rank; i++) {
-        if (shape[i] < 0) return eval_fail(e, n, "SHAPE", "extent %lld of axis %d is negative", (long long)shape[i], i);
+        if (shape[i] < 0) return eval_fail(e, n, CODE_SHAPE, "extent %lld of axis %d is negative", (long long)shape[i], i);
         if (__builtin_mul_overflow(count, shape[i], &count) || count > ((int64_t)1 << 40) / size)
-            return eval_fail(e, n, "MEMORY", "a tensor is too large");
+            return eval_fail(e, n, CODE_MEMORY, "a tensor is too large");
     }
     EvalBuffer *b = mem_realloc(NULL, BUFFER_HEAD + (size_t)(count * size) + 1);
     b->owners = 1;
@@ -168,16 +168,18 @@ static bool try_dim(Eval *e, const Dim *d, int64_t *value) {
 
 bool eval_extent(Eval *e, const Node *n, const Dim *d, int64_t *value) {
     if (try_dim(e, d, value)) return true;
-    return eval_fail(e, n, "SHAPE", "the value of dimension %s is not known", dim_text(e->g->dims, d));
+    return eval_fail(e, n, CODE_SHAPE, "the value of dimension %s is not known", dim_text(e->g->dims, d));
 }
 
 bool eval_bind(Eval *e, const Node *n, const Dim *sym, int64_t value) {
     const Sym *s = dim_as_symbol(sym);
     int64_t bound;
     if (s->lo && try_dim(e, s->lo, &bound) && value < bound)
-        return eval_fail(e, n, "SHAPE", "dimension %s is %lld, less than its bound of %lld", s->name, (long long)value, (long long)bound);
+        return eval_fail(
+            e, n, CODE_SHAPE, "dimension %s is %lld, less than its bound of %lld", s->name, (long long)value, (long long)bound);
     if (s->hi && try_dim(e, s->hi, &bound) && value > bound)
-        return eval_fail(e, n, "SHAPE", "dimension %s is %lld, more than its bound of %lld", s->name, (long long)value, (long long)bound);
+        return eval_fail(
+            e, n, CODE_SHAPE, "dimension %s is %lld, more than its bound of %lld", s->name, (long long)value, (long long)bound);
     Binding b = {sym, value};
     vec_push(e->arena, &e->bound, b);
     return true;
@@ -198,7 +200,7 @@ static bool check_shape(Eval *e, const Node *n, const Value *v, const int64_t *s
     for (int i = 0; i < v->rank; i++) {
         if (!eval_extent(e, n, v->shape[i], &known)) return false;
         if (known == shape[i]) continue;
-        return eval_fail(e, n, "SHAPE", "axis %d of %s has extent %lld, expected %s = %lld", i, v->label ? v->label : "a value",
+        return eval_fail(e, n, CODE_SHAPE, "axis %d of %s has extent %lld, expected %s = %lld", i, v->label ? v->label : "a value",
             (long long)shape[i], dim_text(e->g->dims, v->shape[i]), (long long)known);
     }
     return true;
@@ -298,7 +300,7 @@ static bool stack_scan(Eval *e, const Node *n, const Value *v, Stack *s, Strided
     int64_t bytes = 0;
     for (int k = 0; k < s->n; k++) {
         if (memcmp(s->data[k].shape, s->data[0].shape, sizeof *shape * (size_t)(v->rank - 1)))
-            return eval_fail(e, n, "SHAPE", "scan elements differ in shape");
+            return eval_fail(e, n, CODE_SHAPE, "scan elements differ in shape");
         strided_copy(out->data + bytes, &s->data[k]);
         bytes += strided_count(&s->data[k]) * dtype_bytes(v->type);
     }
@@ -375,7 +377,7 @@ static bool call_op(Eval *e, const Node *n, const Strided *const *in, Strided *o
     if (n->op == G_if) return eval_if(e, n, in, out);
     if (n->op == G_loop) return eval_loop(e, n, in, out);
     if (n->op == G_check) return eval_check(e, n, in, out);
-    if (!ops[n->op]) return eval_fail(e, n, "ASSERT", "the evaluator does not know operation %s", gop_info(n->op)->name);
+    if (!ops[n->op]) return eval_fail(e, n, CODE_ASSERT, "the evaluator does not know operation %s", gop_info(n->op)->name);
     return ops[n->op](e, n, in, out);
 }
 
@@ -440,7 +442,7 @@ static bool set_inputs(Eval *e, const Tensor *inputs) {
         const Value *v = r->params.data[i];
         const Tensor *t = &inputs[i];
         if (t->type != v->type || t->rank != v->rank)
-            return eval_fail(e, NULL, "SHAPE", "input '%s' is %s of rank %d, expected %s of rank %d", v->label ? v->label : "",
+            return eval_fail(e, NULL, CODE_SHAPE, "input '%s' is %s of rank %d, expected %s of rank %d", v->label ? v->label : "",
                 dtype_name(t->type), t->rank, dtype_name(v->type), v->rank);
         strided_set(&e->vals[v->id], t->type, t->rank, t->shape, t->data);
         e->have[v->id] = true;

@@ -24,8 +24,8 @@ EvalFn eval_const, eval_dims, eval_map, eval_view, eval_reshape, eval_concat, ev
     eval_contract, eval_softmax, eval_norm, eval_attention, eval_template, eval_random;
 
 // ---- graph_eval.c ----
-bool eval_fail(Eval *e, const Node *n, const char *code, const char *fmt, ...) __attribute__((format(printf, 4, 5))); // returns false
-Arena *eval_scratch(Eval *e);                                          // freed after the node
+bool eval_fail(Eval *e, const Node *n, StatusCode code, const char *fmt, ...) __attribute__((format(printf, 4, 5))); // returns false
+Arena *eval_scratch(Eval *e);                                                                                        // freed after the node
 bool eval_bind(Eval *e, const Node *n, const Dim *sym, int64_t value); // false when outside of the symbol's bounds
 bool eval_symbol(Eval *e, const Dim *sym, int64_t *value);             // false when unbound
 bool eval_extent(Eval *e, const Node *n, const Dim *d, int64_t *value);

@@ -314,9 +314,9 @@ static DType compute_type(DType a, DType b) {
 bool eval_contract(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     DType t = compute_type(in[0]->type, in[1]->type);
     if (dtype_info(in[0]->type)->cls == 'C')
-        return eval_fail(e, n, "ASSERT", "cannot contract elements of type %s", dtype_name(in[0]->type));
+        return eval_fail(e, n, CODE_ASSERT, "cannot contract elements of type %s", dtype_name(in[0]->type));
     if (dtype_is_float(in[0]->type) != dtype_is_float(n->out[0]->type))
-        return eval_fail(e, n, "ASSERT", "operands and output mix floats and integers");
+        return eval_fail(e, n, CODE_ASSERT, "operands and output mix floats and integers");
     if (!eval_output(e, n, n->out[0], out)) return false;
     Strided x, y;
     if (!convert_operand(e, n, in[0], t, &x) || !convert_operand(e, n, in[1], t, &y)) return false;
@@ -327,7 +327,7 @@ bool eval_contract(Eval *e, const Node *n, const Strided *const *in, Strided *ou
     ok = ok && read_letters(&s, &subs, &y, 1);
     subs += 2;
     ok = ok && read_letters(&s, &subs, out, 2);
-    if (!ok) return eval_fail(e, n, "SHAPE", "extents of '%s' do not agree", n->subs);
+    if (!ok) return eval_fail(e, n, CODE_SHAPE, "extents of '%s' do not agree", n->subs);
     join_letters(&s);
     if (strided_count(out)) contract(e, t, &s, &x, &y, out);
     strided_release(e, &x);

@@ -112,10 +112,10 @@ static bool map_run(Eval *e, const Node *n, MapRun *m, Strided *out) {
         strip_run(code, k, map_leaf, m);
         for (int i = 0; i < div.n; i++)
             if (has_zero(div.data[i]->type.type, strip_result(code, i + 1), k))
-                return eval_fail(e, n, "DIVISION", "integer division by zero");
+                return eval_fail(e, n, CODE_DIVISION, "integer division by zero");
         memcpy(out->data + m->first * size, strip_result(code, 0), (size_t)k * (size_t)size);
     }
-    return m->index.ok || eval_fail(e, n, "SHAPE", "a dimension in the body is not known");
+    return m->index.ok || eval_fail(e, n, CODE_SHAPE, "a dimension in the body is not known");
 }
 
 bool eval_map(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
@@ -126,7 +126,7 @@ bool eval_map(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     memcpy(m.walk.shape, out->shape, sizeof m.walk.shape);
     for (int k = 0; k < n->nin; k++) {
         if (!walk_broadcast(in[k], out->rank, out->shape, m.stride[k]))
-            return eval_fail(e, n, "SHAPE", "input %d does not broadcast to the output", k);
+            return eval_fail(e, n, CODE_SHAPE, "input %d does not broadcast to the output", k);
     }
     if (strided_count(out) == 0) return true;
     index_begin(&m.index, e, n, out->rank, out->shape);
@@ -274,10 +274,10 @@ static bool indexed_begin(
     k->n = n;
     k->nidx = nidx;
     k->idx = idx;
-    if (nidx > GRAPH_MAX_RANK) return eval_fail(e, n, "ASSERT", "more than %d indices", GRAPH_MAX_RANK);
+    if (nidx > GRAPH_MAX_RANK) return eval_fail(e, n, CODE_ASSERT, "more than %d indices", GRAPH_MAX_RANK);
     k->stride = arena_alloc(eval_scratch(e), sizeof *k->stride * (size_t)(nidx + 1));
     for (int i = 0; i < nidx; i++) {
-        if (!walk_broadcast(idx[i], rank, shape, k->stride[i])) return eval_fail(e, n, "SHAPE", "index %d does not broadcast", i);
+        if (!walk_broadcast(idx[i], rank, shape, k->stride[i])) return eval_fail(e, n, CODE_SHAPE, "index %d does not broadcast", i);
         k->v[i] = ARENA_ARRAY(eval_scratch(e), int64_t, EVAL_STRIP);
     }
     k->s.nv = nidx;
@@ -309,14 +309,14 @@ static bool indexed_strip(Eval *e, Indexed *k, int64_t first, int count) {
         for (int j = 0; j < count; j++) {
             if (!on[j]) continue;
             if (value[j] < 0 || value[j] >= k->x->shape[i])
-                return eval_fail(
-                    e, n, "INDEX", "index %lld is outside of axis %d with extent %lld", (long long)value[j], i, (long long)k->x->shape[i]);
+                return eval_fail(e, n, CODE_INDEX, "index %lld is outside of axis %d with extent %lld", (long long)value[j], i,
+                    (long long)k->x->shape[i]);
             k->offset[j] += value[j] * k->x->stride[i];
         }
     }
     for (int j = 0; j < count; j++)
         if (!on[j]) k->offset[j] = INT64_MIN;
-    return k->s.ok || eval_fail(e, n, "SHAPE", "a dimension in an index is not known");
+    return k->s.ok || eval_fail(e, n, CODE_SHAPE, "a dimension in an index is not known");
 }
 
 #define GATHER(T)                                                                                                                          \
@@ -357,7 +357,7 @@ bool eval_view(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     for (int i = 0; i < v->rank; i++)
         if (!eval_extent(e, n, v->shape[i], &shape[i])) return false;
     for (int i = 0; i < v->rank; i++)
-        if (shape[i] < 0) return eval_fail(e, n, "SHAPE", "extent %lld of axis %d is negative", (long long)shape[i], i);
+        if (shape[i] < 0) return eval_fail(e, n, CODE_SHAPE, "extent %lld of axis %d is negative", (long long)shape[i], i);
     strided_set(out, x->type, v->rank, shape, NULL);
     if (strided_count(out) > 0 && plan_view(e, n, x, out, &plan) && !plan.never) {
         static const int64_t origin[GRAPH_MAX_RANK];
@@ -377,10 +377,10 @@ bool eval_reshape(Eval *e, const Node *n, const Strided *const *in, Strided *out
     for (int i = 0; i < v->rank; i++) {
         if (!eval_extent(e, n, v->shape[i], &shape[i])) return false;
         if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i], &count))
-            return eval_fail(e, n, "SHAPE", "extent %lld of axis %d", (long long)shape[i], i);
+            return eval_fail(e, n, CODE_SHAPE, "extent %lld of axis %d", (long long)shape[i], i);
     }
     if (count != strided_count(in[0]))
-        return eval_fail(e, n, "SHAPE", "%lld elements cannot be reshaped to %lld", (long long)strided_count(in[0]), (long long)count);
+        return eval_fail(e, n, CODE_SHAPE, "%lld elements cannot be reshaped to %lld", (long long)strided_count(in[0]), (long long)count);
     Strided dense;
     if (!strided_dense(e, n, in[0], &dense)) return false;
     strided_set(out, v->type, v->rank, shape, dense.data);
@@ -400,14 +400,14 @@ bool eval_concat(Eval *e, const Node *n, const Strided *const *in, Strided *out)
         Strided x;
         bool fits = done + in[k]->shape[axis] <= out->shape[axis];
         for (int i = 0; i < out->rank; i++) fits = fits && (i == axis || in[k]->shape[i] == out->shape[i]);
-        if (!fits) return eval_fail(e, n, "SHAPE", "input %d does not fit the output", k);
+        if (!fits) return eval_fail(e, n, CODE_SHAPE, "input %d does not fit the output", k);
         if (!strided_dense(e, n, in[k], &x)) return false;
         int64_t part = x.shape[axis] * inner * size, row = out->shape[axis] * inner * size;
         for (int64_t o = 0; o < outer && part; o++) memcpy(out->data + o * row + done * inner * size, x.data + o * part, (size_t)part);
         done += x.shape[axis];
         strided_release(e, &x);
     }
-    return done == out->shape[axis] || eval_fail(e, n, "SHAPE", "the inputs do not fill the output");
+    return done == out->shape[axis] || eval_fail(e, n, CODE_SHAPE, "the inputs do not fill the output");
 }
 
 // ---- gather, scatter ----

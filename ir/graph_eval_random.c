@@ -48,13 +48,13 @@ bool eval_random(Eval *e, const Node *n, const Strided *const *in, Strided *out)
     double a = n->params.n > 0 ? n->params.data[0] : 0, b = n->params.n > 1 ? n->params.data[1] : 1;
     int64_t count = strided_count(out), size = dtype_bytes(out->type);
     bool multinomial = !strcmp(n->kind, "multinomial"), bernoulli = !strcmp(n->kind, "bernoulli"), gauss = !strcmp(n->kind, "normal");
-    if ((multinomial || bernoulli) && n->nin == 0) return eval_fail(e, n, "ASSERT", "%s needs an input", n->kind);
+    if ((multinomial || bernoulli) && n->nin == 0) return eval_fail(e, n, CODE_ASSERT, "%s needs an input", n->kind);
     if (multinomial && (in[0]->rank != 2 || out->rank != 2 || in[0]->shape[1] == 0))
-        return eval_fail(e, n, "SHAPE", "multinomial needs weights [batch, classes]");
+        return eval_fail(e, n, CODE_SHAPE, "multinomial needs weights [batch, classes]");
     Strided p = {.rank = 0};
     if (n->nin && !strided_dense(e, n, in[0], &p)) return false;
     double *room = multinomial ? ARENA_ARRAY(eval_scratch(e), double, p.shape[1]) : NULL;
-    if (bernoulli && strided_count(&p) != count) return eval_fail(e, n, "SHAPE", "bernoulli's output has another shape than its input");
+    if (bernoulli && strided_count(&p) != count) return eval_fail(e, n, CODE_SHAPE, "bernoulli's output has another shape than its input");
     for (int64_t i = 0; i < count; i++) {
         double v = uniform(key, (uint64_t)i), chance;
         if (multinomial)

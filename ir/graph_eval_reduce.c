@@ -228,12 +228,12 @@ bool eval_reduce(Eval *e, const Node *n, const Strided *const *in, Strided *out)
     const Strided *x = in[0];
     DType t = x->type;
     if (dtype_info(t)->cls == 'S' || dtype_info(t)->cls == 'C')
-        return eval_fail(e, n, "ASSERT", "cannot reduce elements of type %s", dtype_name(t));
+        return eval_fail(e, n, CODE_ASSERT, "cannot reduce elements of type %s", dtype_name(t));
     if (!eval_output(e, n, n->out[0], out)) return false;
     Split s = split_axes(e, x, &n->axes);
     ReduceKind k = reduce_kind(n->kind);
     bool min = k == R_arg && !strncmp(n->kind, "argmin", 6), last = k == R_arg && strstr(n->kind, "_last");
-    if (k == R_arg && s.run == 0 && s.nkept) return eval_fail(e, n, "SHAPE", "%s of an empty axis", n->kind);
+    if (k == R_arg && s.run == 0 && s.nkept) return eval_fail(e, n, CODE_SHAPE, "%s of an empty axis", n->kind);
     if (reduce_by_blocks(n, x, k, &s, out)) return true;
     int size = dtype_bytes(out->type);
     for (int64_t i = 0; i < s.nkept; i++) {
@@ -451,14 +451,14 @@ bool eval_attention(Eval *e, const Node *n, const Strided *const *in, Strided *o
     int64_t shape[4] = {q->shape[0], q->shape[1], q->shape[2], k->shape[2]};
     bool fits = k->shape[3] == q->shape[3] && v->shape[2] == k->shape[2] && v->shape[3] == out->shape[3];
     for (int i = 0; i < 2; i++) fits = fits && k->shape[i] == q->shape[i] && v->shape[i] == q->shape[i];
-    if (!fits) return eval_fail(e, n, "SHAPE", "q, k and v do not fit");
+    if (!fits) return eval_fail(e, n, CODE_SHAPE, "q, k and v do not fit");
     Scores s = {.in = in, .acc = q->type == DT_f64 ? DT_f64 : DT_f32};
     s.walk.rank = 4;
     memcpy(s.walk.shape, shape, sizeof shape);
     s.stride = arena_alloc(eval_scratch(e), sizeof *s.stride * (size_t)n->nin);
     for (int i = 3; i < n->nin; i++)
         if (!walk_broadcast(in[i], 4, shape, s.stride[i - 3]))
-            return eval_fail(e, n, "SHAPE", "input %d does not broadcast to the scores", i);
+            return eval_fail(e, n, CODE_SHAPE, "input %d does not broadcast to the scores", i);
     if (strided_count(out) == 0) return true;
     index_begin(&s.index, e, n, 4, shape);
     expr_visit(n->score, find_score_dim, &s.index);
@@ -474,5 +474,5 @@ bool eval_attention(Eval *e, const Node *n, const Strided *const *in, Strided *o
             read_matrix(v, b, h, vm);
             attend_head(n, &s, score, prob, qm, km, vm, out, b * shape[1] + h, vm + T * F);
         }
-    return s.index.ok || eval_fail(e, n, "SHAPE", "a dimension in a body is not known");
+    return s.index.ok || eval_fail(e, n, CODE_SHAPE, "a dimension in a body is not known");
 }

@@ -74,7 +74,7 @@ static bool template_size(Eval *e, const Node *n, const Strided *const *in, Stri
     (void)out;
     const Strided *x = in[0];
     int64_t k = n->flags.data[0], v;
-    if (k < 0 || k >= strided_count(x)) return eval_fail(e, n, "SHAPE", "there is no element %lld", (long long)k);
+    if (k < 0 || k >= strided_count(x)) return eval_fail(e, n, CODE_SHAPE, "there is no element %lld", (long long)k);
     strided_read_i64(x->type, x->data + (x->rank ? k * x->stride[0] : 0) * dtype_bytes(x->type), 1, 1, &v);
     return eval_bind(e, n, n->dims.data[0], v);
 }
@@ -97,7 +97,7 @@ static int64_t *lines(Eval *e, const Strided *x, int axis, int64_t *count) {
 static bool sort_lines(Eval *e, const Node *n, const Strided *x, bool falling, int64_t keep, Strided *out) {
     int axis = (int)n->axis, size = dtype_bytes(x->type);
     if (dtype_info(x->type)->cls == 'S' || dtype_info(x->type)->cls == 'C')
-        return eval_fail(e, n, "ASSERT", "cannot sort elements of type %s", dtype_name(x->type));
+        return eval_fail(e, n, CODE_ASSERT, "cannot sort elements of type %s", dtype_name(x->type));
     int64_t len = x->shape[axis], count, *from = lines(e, x, axis, &count), *to = lines(e, &out[0], axis, &count);
     Key *key = arena_alloc(eval_scratch(e), sizeof *key * (size_t)(len + 1));
     int64_t *p = ARENA_ARRAY(eval_scratch(e), int64_t, 2 * len + 1);
@@ -143,7 +143,7 @@ static bool template_topk(Eval *e, const Node *n, const Strided *const *in, Stri
         keep = scalar_i64(in[1]);
     else if (!eval_extent(e, n, n->out[0]->shape[n->axis], &keep))
         return false;
-    if (keep < 0 || keep > len) return eval_fail(e, n, "SHAPE", "k is %lld, the axis has extent %lld", (long long)keep, (long long)len);
+    if (keep < 0 || keep > len) return eval_fail(e, n, CODE_SHAPE, "k is %lld, the axis has extent %lld", (long long)keep, (long long)len);
     return alloc_sorted(e, n, in[0], keep, out) && sort_lines(e, n, in[0], n->flags.data[0], keep, out);
 }
 
@@ -311,7 +311,7 @@ static bool template_nms(Eval *e, const Node *n, const Strided *const *in, Strid
     int64_t N = boxes->shape[1], max = scalar_i64(in[2]);
     double iou = scalar_f64(in[3]), least = scalar_f64(in[4]);
     if (scores->shape[0] != boxes->shape[0] || scores->shape[2] != N || boxes->shape[2] != 4)
-        return eval_fail(e, n, "SHAPE", "boxes and scores do not fit");
+        return eval_fail(e, n, CODE_SHAPE, "boxes and scores do not fit");
     Arena *a = eval_scratch(e);
     VEC(Picked) picked = {0};
     Box *box = arena_alloc(a, sizeof *box * (size_t)(N + 1));
@@ -355,5 +355,5 @@ static const struct {
 bool eval_template(Eval *e, const Node *n, const Strided *const *in, Strided *out) {
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
         if (!strcmp(templates[i].kind, n->kind)) return templates[i].fn(e, n, in, out);
-    return eval_fail(e, n, "ASSERT", "there is no template %s", n->kind);
+    return eval_fail(e, n, CODE_ASSERT, "there is no template %s", n->kind);
 }

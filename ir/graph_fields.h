@@ -4,7 +4,7 @@
 
 #include "graph.h"
 
-typedef enum { FK_int, FK_f64, FK_text, FK_ints, FK_params, FK_dims, FK_expr, FK_scalar, FK_data, FK_regions } FieldKind;
+typedef enum { FK_int, FK_f64, FK_text, FK_ints, FK_params, FK_dims, FK_expr, FK_scalar, FK_data, FK_code, FK_regions } FieldKind;
 typedef struct {
     const char *name;
     FieldKind kind;

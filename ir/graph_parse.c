@@ -238,11 +238,21 @@ static void list_field(Parser *ps, Node *n, const GField *f) {
         *FIELD_AT(F64List, n, f) = (F64List){floats.data, floats.n};
 }
 
+static StatusCode status(Parser *ps) {
+    graph_text_space(ps);
+    const char *w;
+    size_t n = graph_text_word(ps, &w);
+    StatusCode code = status_parse(w, n);
+    if (code == CODE_OK) graph_text_fail_at(ps, w, "unknown status '%.*s'", (int)n, w);
+    return code;
+}
+
 static void field(Parser *ps, Node *n, const GField *f, PendingList *later) {
     switch (f->kind) {
     case FK_int: *FIELD_AT(int64_t, n, f) = graph_text_integer(ps); break;
     case FK_f64: *FIELD_AT(double, n, f) = graph_text_number(ps); break;
     case FK_text: *FIELD_AT(const char *, n, f) = graph_text_word_or_quoted(ps); break;
+    case FK_code: *FIELD_AT(StatusCode, n, f) = status(ps); break;
     case FK_ints:
     case FK_params: list_field(ps, n, f); break;
     case FK_dims:

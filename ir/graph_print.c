@@ -325,6 +325,9 @@ static void print_field(Printer *p, const Node *n, const GField *f, int depth) {
             print_scalar(s, *FIELD_IN(Scalar, n, f));
         }
         break;
+    case FK_code:
+        if (status_name(*FIELD_IN(StatusCode, n, f))) str_printf(s, " %s %s", f->name, status_name(*FIELD_IN(StatusCode, n, f)));
+        break;
     case FK_regions: print_regions(p, n, depth); break;
     case FK_data: break;
     }

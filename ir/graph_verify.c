@@ -421,7 +421,7 @@ static void verify_loop(Verify *v, const Node *n) {
 }
 
 static void verify_check(Verify *v, const Node *n) {
-    if (!n->code || !graph_code(n->code)) bad(v, 20, "unknown code %s", n->code ? n->code : "(none)");
+    if (!status_name(n->code)) bad(v, 20, "unknown code %d", (int)n->code);
     if (n->nin + n->guard.n == 0) bad(v, 20, "nothing to check");
     if (n->nin && (n->in[0]->type != DT_bool || !one_element(n->in[0]))) bad(v, 20, "the condition must be one bool");
 }
@@ -459,6 +459,7 @@ static bool field_empty(const Node *n, const GField *f) {
     case FK_params: return FIELD_IN(F64List, n, f)->n == 0;
     case FK_dims: return FIELD_IN(DimList, n, f)->n == 0;
     case FK_data: return !FIELD_IN(Data, n, f)->bytes;
+    case FK_code: return *FIELD_IN(StatusCode, n, f) == CODE_OK;
     case FK_regions: return n->regions.n == 0;
     case FK_scalar: break; // a typed zero in every node
     }

@@ -59,7 +59,7 @@ static const Dim *broadcast_index(ViewMaker *m, int i, const Dim *e) {
     const Dim *differ = dim_max(t, dim_sub(t, e, m->shape[i]), dim_sub(t, m->shape[i], e));
     const Dim *guard = dim_muli(t, dim_min(t, differ, dim_addi(t, e, -1)), -1);
     assert(dim_ge0(t, guard) != NO);
-    g_check(m->b, NULL, 1, &guard, "SHAPE");
+    g_check(m->b, NULL, 1, &guard, CODE_SHAPE);
     return dim_min(t, m->d[i], dim_addi(t, e, -1));
 }
 
@@ -118,7 +118,7 @@ Value *g_squeeze(Builder *b, Value *x, int axis) {
     const Dim *one = dim_int(t, 1);
     if (dim_eq(t, x->shape[axis], one) != YES) {
         const Dim *guard[2] = {dim_sub(t, x->shape[axis], one), dim_sub(t, one, x->shape[axis])};
-        g_check(b, NULL, 2, guard, "SHAPE");
+        g_check(b, NULL, 2, guard, CODE_SHAPE);
     }
     for (int i = 0; i < x->rank; i++) {
         if (i != axis) out_axis(&m, x->shape[i]);

@@ -6,32 +6,6 @@
 
 #include "loop_names.h"
 
-// ---- status codes ----
-static const struct {
-    const char *name, *text;
-} status_rows[] = {
-    {"ok", "done"},
-    {"shape", "an input's shape or a dimension is wrong"},
-    {"arena", "the arena is too small or misaligned"},
-    {"index", "an index in the data is out of range"},
-    {"division", "integer division by zero"},
-    {"capacity", "an output's capacity is too small"},
-    {"weights", "the weights do not belong to this model"},
-    {"cpu", "the processor lacks an instruction set this model was compiled for"},
-    {"pointer", "a required pointer is null or misaligned"},
-    {"memory", "the allocator has no memory left"},
-    {"cancelled", "cancelled by the hook"},
-    {"assert", "a condition of the model does not hold"},
-};
-enum { STATUS_ROWS = sizeof status_rows / sizeof status_rows[0] };
-
-const char *status_text(int code) {
-    return code >= 0 && code < STATUS_ROWS ? status_rows[code].text : "unknown status";
-}
-const char *status_name(int code) {
-    return code > 0 && code < STATUS_ROWS ? status_rows[code].name : NULL;
-}
-
 // ---- words ----
 static const char *const reserved_words[] = {"for", "reduce", "combine", "while", "if", "else", "break", "let", "var", "set", "tile",
     "local", "check", "call", "team", "barrier", "size", "alloc", "free", "true", "false", "nan", "inf", "mod", "ceildiv"};

@@ -51,6 +51,7 @@
 #define MLC_LOOP_H
 
 #include "expr.h"
+#include "status.h"
 
 typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_CONST, BUF_STATE, BUF_TEMP, BUF_PARAM, BUF_LOCAL } BufKind;
 
@@ -162,23 +163,6 @@ typedef struct Program {
     uint64_t hash;
     struct LoopNames *words; // every name in use anywhere
 } Program;
-
-// Status codes (design.md section 3); a status is -(code + 256*node).
-typedef enum {
-    CODE_SHAPE = 1,
-    CODE_ARENA,
-    CODE_INDEX,
-    CODE_DIVISION,
-    CODE_CAPACITY,
-    CODE_WEIGHTS,
-    CODE_CPU,
-    CODE_POINTER,
-    CODE_MEMORY,
-    CODE_CANCELLED,
-    CODE_ASSERT
-} StatusCode;
-const char *status_text(int code); // a sentence
-const char *status_name(int code); // "index": CODE in the text; NULL when unknown
 
 Program *program_new(DimTable *dims, const char *name);
 void program_free(Program *p);

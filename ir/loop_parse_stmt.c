@@ -250,9 +250,8 @@ static bool parse_check(Parser *ps, Block *b) {
     int64_t node = 0;
     if (!(s->value = parse_value(ps, vtype(DT_bool, 1)))) return false;
     if (!(parse_accept_word(ps, "else") || fail_here(ps, "else")) || !parse_name(ps, &w)) return false;
-    for (int code = 1; status_name(code) && !s->code; code++)
-        if (strlen(status_name(code)) == w.n && memcmp(status_name(code), w.s, w.n) == 0) s->code = code;
-    if (!s->code) return parse_fail(ps, "unknown status '%.*s'", (int)w.n, w.s);
+    s->code = status_parse(w.s, w.n);
+    if (s->code == CODE_OK) return parse_fail(ps, "unknown status '%.*s'", (int)w.n, w.s);
     if (!parse_expect(ps, "@") || !parse_int(ps, &node)) return false;
     s->node = (int)node;
     return true;

@@ -62,9 +62,9 @@ static bool condition_guards(DimTable *t, const Value *cond, bool want, Guards *
 static void check_condition(ImportNode *n, Value *cond, bool want) {
     Guards g = {.n = 0};
     if (condition_guards(n->dims, cond, want, &g))
-        g_check(&n->b, NULL, g.n, g.list, "SHAPE");
+        g_check(&n->b, NULL, g.n, g.list, CODE_SHAPE);
     else
-        g_check(&n->b, want ? cond : g_map1(&n->b, X_not, cond), 0, NULL, "SHAPE");
+        g_check(&n->b, want ? cond : g_map1(&n->b, X_not, cond), 0, NULL, CODE_SHAPE);
 }
 
 // ---- branches ----

@@ -1,8 +1,8 @@
 // The model's inputs and their dimensions; ties of state.
 //
-// A dimension is a number, a symbol that all inputs with its name share, or a symbol of its own, called "input:axis". --dim and --shape fix
-// and bound them before any is made: a fixed one is a number everywhere. A symbol is at least 1 unless --dim says otherwise. Its name in
-// the Graph is a word ("x:0" is x_0); options may use either form.
+// A dimension is a number, a symbol that all inputs with its name share, or (unnamed) a symbol of its own, called "input:axis". --dim and
+// --shape fix and bound them before any is made: a fixed one is a number everywhere. A symbol is at least 1 unless --dim says otherwise.
+// Its name in the Graph is a word ("x:0" is x_0); options may use either form.
 #include "importer.h"
 #include <assert.h>
 #include <ctype.h>
@@ -73,8 +73,15 @@ static bool is_number(const DimProto *d) {
     return d && d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value != -1;
 }
 
+// Writers say "", "_" or "?" for a dimension without a name: without a letter or digit it is not one that inputs share.
+static bool names_dimension(const char *s) {
+    while (*s && (unsigned char)*s < 0x80 && !isalnum((unsigned char)*s)) s++;
+    return *s != 0;
+}
+
 static Dimension *symbolic(Inputs *in, const Onnx__ValueInfoProto *v, size_t axis, const DimProto *d) {
-    bool named = d && d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && d->dim_param && *d->dim_param;
+    bool param = d && d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && d->dim_param;
+    bool named = param && names_dimension(d->dim_param);
     return add_dimension(in, named ? d->dim_param : arena_printf(in->imp->graph->arena, "%s:%zu", v->name, axis));
 }
 
@@ -278,7 +285,7 @@ static bool import_state(Importer *imp, const StateOption *o) {
     Builder b = {.g = g, .region = g->body};
     for (int i = 0; i < in->rank; i++) {
         const Dim *guards[2] = {dim_sub(g->dims, in->shape[i], out->shape[i]), dim_sub(g->dims, out->shape[i], in->shape[i])};
-        g_check(&b, NULL, 2, guards, "SHAPE");
+        g_check(&b, NULL, 2, guards, CODE_SHAPE);
     }
     vec_push(g->arena, &g->states, ((StateTie){in, out}));
     return true;

@@ -178,7 +178,7 @@ static bool scan_slices(ImportNode *n, LoopSpec *l, Value **xs) {
         if (same == NO)
             return import_fail(n, "scan inputs have the lengths %s and %s", dim_text(n->dims, l->slices[0].len), dim_text(n->dims, s->len));
         const Dim *guards[2] = {dim_sub(n->dims, s->len, l->slices[0].len), dim_sub(n->dims, l->slices[0].len, s->len)};
-        if (same == UNKNOWN) g_check(&n->b, NULL, 2, guards, "SHAPE");
+        if (same == UNKNOWN) g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
     }
     return true;
 }

@@ -35,7 +35,7 @@ static Value *batch_letters(ImportNode *n, Value *v, const Value *other, int bat
         if (equal == NO) return import_fail(n, "%s and %s do not broadcast", import_shape_text(n, v), import_shape_text(n, other)), NULL;
         if (equal == UNKNOWN) {
             const Dim *guards[] = {dim_sub(n->dims, v->shape[i], theirs), dim_sub(n->dims, theirs, v->shape[i])};
-            g_check(&n->b, NULL, 2, guards, "SHAPE");
+            g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
         }
         if (!kept[i]) out = g_squeeze(&n->b, out, i);
     }

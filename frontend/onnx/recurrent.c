@@ -269,7 +269,7 @@ static Value *initial_state(Cell *c, Value *v) {
         guards[2 * i] = dim_sub(n->dims, v->shape[i], shape[i]);
         guards[2 * i + 1] = dim_sub(n->dims, shape[i], v->shape[i]);
     }
-    g_check(&n->b, NULL, 4, guards, "SHAPE");
+    g_check(&n->b, NULL, 4, guards, CODE_SHAPE);
     return g_reshape(&n->b, v, 2, shape);
 }
 

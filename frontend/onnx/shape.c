@@ -75,7 +75,7 @@ static bool reshape_to(ImportNode *n, const Dim *const *want, int rank, bool zer
     const Dim *total = value_size(n->b.g, n->in[0]), *now = dim_product(n->dims, shape, rank);
     if (dim_eq(n->dims, total, now) != YES) {
         const Dim *guards[] = {dim_sub(n->dims, total, now), dim_sub(n->dims, now, total)};
-        g_check(&n->b, NULL, 2, guards, "SHAPE");
+        g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
     }
     n->out[0] = g_reshape(&n->b, n->in[0], rank, shape);
     return true;
@@ -144,7 +144,7 @@ bool import_squeeze(ImportNode *n) {
         if (one == NO) return import_fail(n, "axis %d of %s is not 1", i, import_shape_text(n, x));
         if (one == YES) continue;
         const Dim *guards[] = {dim_addi(n->dims, x->shape[i], -1), dim_sub(n->dims, dim_of(n, 1), x->shape[i])};
-        g_check(&n->b, NULL, 2, guards, "SHAPE");
+        g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
     }
     n->out[0] = g_reshape(&n->b, n->in[0], rank, shape);
     return true;
@@ -377,7 +377,7 @@ static bool check_reflection(ImportNode *n, const Dim *before, const Dim *after,
     const Dim *guards[] = {dim_addi(n->dims, dim_sub(n->dims, extent, before), -1), dim_addi(n->dims, dim_sub(n->dims, extent, after), -1)};
     Tri fits[] = {dim_ge0(n->dims, guards[0]), dim_ge0(n->dims, guards[1])};
     if (fits[0] == NO || fits[1] == NO) return import_fail(n, "reflection of axis %d is longer than the axis", axis);
-    if (fits[0] == UNKNOWN || fits[1] == UNKNOWN) g_check(&n->b, NULL, 2, guards, "SHAPE");
+    if (fits[0] == UNKNOWN || fits[1] == UNKNOWN) g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
     return true;
 }
 

@@ -42,6 +42,7 @@ static bool same_field(const GField *f, const Node *a, const Node *b) {
     switch (f->kind) {
     case FK_int: return *(const int64_t *)x == *(const int64_t *)y;
     case FK_f64: return !memcmp(x, y, sizeof(double));
+    case FK_code: return *(const StatusCode *)x == *(const StatusCode *)y;
     case FK_text: return same_text(*(const char *const *)x, *(const char *const *)y);
     case FK_ints:
         return same_list(

@@ -33,12 +33,6 @@ static bool is_cheap(const Node *n) {
     return cost < CHEAP_NODES;
 }
 
-static bool same_shape(const Value *a, const Value *b) {
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++) same = a->shape[i] == b->shape[i];
-    return same;
-}
-
 // v's only consumer is a pointwise chain of v's shape that ends in a buffer of its own and holds no other heavy or row-wise value.
 static bool joins_chain(Fuse *f, const Value *v) {
     const Node *n = f->u.user[v->id];
@@ -48,7 +42,7 @@ static bool joins_chain(Fuse *f, const Value *v) {
         if (!n || n->op != G_map) return false;
     }
     const Value *root = n->out[0];
-    if (!same_shape(root, v)) return false;
+    if (!value_same_shape(root, v)) return false;
     if (f->occupied[root->id]) return false;
     f->occupied[root->id] = true;
     return true;

@@ -18,6 +18,11 @@ static bool index_only(const Node *n) {
     return n->op == G_view || n->op == G_reshape || n->op == G_dims;
 }
 
+// Computed where it is read: decided so, or not decided and only index arithmetic (what fuse decides too, when it runs).
+static bool is_inline(const Value *v) {
+    return v->storage.kind == STORE_INLINE || (v->storage.kind == STORE_AUTO && v->def && index_only(v->def));
+}
+
 static void store(Materialise *m, Value *v, StoreKind kind) {
     if (v->storage.kind == kind) return;
     v->storage.kind = kind;
@@ -30,11 +35,11 @@ static bool rereads(const Node *n) {
 
 // Marks reading many times through inline values, and buffers what stands behind a reshape there.
 static void visit_inputs(Materialise *m, Node *n) {
-    bool many = rereads(n) || (n->nout && m->reread[n->out[0]->id] && n->out[0]->storage.kind == STORE_INLINE);
+    bool many = rereads(n) || (n->nout && m->reread[n->out[0]->id] && is_inline(n->out[0]));
     for (int i = 0; i < n->nin; i++) {
         Value *in = n->in[i];
         if (many) m->reread[in->id] = true;
-        bool behind_reshape = many && n->op == G_reshape && in->def && in->storage.kind == STORE_INLINE && in->def->op != G_reshape;
+        bool behind_reshape = many && n->op == G_reshape && in->def && is_inline(in) && in->def->op != G_reshape;
         if (behind_reshape && in->def->op != G_dims) store(m, in, STORE_BUFFER);
     }
 }
@@ -44,7 +49,7 @@ static void visit_region(Materialise *m, Region *r) {
         Node *n = r->nodes.data[i];
         for (int k = 0; k < n->nout; k++) {
             if (n->out[k]->storage.kind != STORE_AUTO) continue;
-            store(m, n->out[k], n->op == G_const ? STORE_CONST : index_only(n) ? STORE_INLINE : STORE_BUFFER);
+            store(m, n->out[k], n->op == G_const ? STORE_CONST : is_inline(n->out[k]) ? STORE_INLINE : STORE_BUFFER);
         }
         visit_inputs(m, n);
         for (int k = 0; k < n->regions.n; k++) visit_region(m, n->regions.data[k]);

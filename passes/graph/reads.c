@@ -29,13 +29,6 @@ Uses uses_of(const Graph *g, Arena *a) {
     return u;
 }
 
-static bool same_shape(const Value *a, const Value *b) {
-    if (a->rank != b->rank) return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i]) return false;
-    return true;
-}
-
 static bool no_larger(const Graph *g, const Value *out, const Value *in) {
     return dim_le(g->dims, value_size((Graph *)g, out), value_size((Graph *)g, in)) == YES;
 }
@@ -48,16 +41,16 @@ Reads reads_through(const Graph *g, const Uses *u, const Value *v, const Reads *
     const Value *out = n->nout ? n->out[0] : NULL;
     Reads inherited = out && is_inline[out->id] ? reads[out->id] : READS_ONCE;
     switch (n->op) {
-    case G_map: return same_shape(v, out) ? inherited : READS_MANY;
+    case G_map: return value_same_shape(v, out) ? inherited : READS_MANY;
     case G_reshape:
     case G_reduce: return inherited;
     case G_view: return no_larger(g, out, v) ? inherited : READS_MANY;
     case G_gather:
         if (v == n->in[0]) return READS_MANY;
-        return same_shape(v, out) ? inherited : READS_MANY;
+        return value_same_shape(v, out) ? inherited : READS_MANY;
     case G_concat:
     case G_scan: return inherited;
-    case G_scatter: return v == n->in[0] || same_shape(v, n->in[1]) ? READS_ONCE : READS_MANY;
+    case G_scatter: return v == n->in[0] || value_same_shape(v, n->in[1]) ? READS_ONCE : READS_MANY;
     case G_softmax:
     case G_norm: return inherited == READS_ONCE ? READS_FEW : READS_MANY;
     case G_loop: return v == n->in[0] || v == n->in[1] ? READS_MANY : READS_ONCE;

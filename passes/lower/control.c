@@ -239,7 +239,7 @@ void lower_loop(Lower *l, Block *main, Node *n) {
 // ---- check ----
 void lower_check(Lower *l, Block *main, Node *n) {
     const Expr *ok = lower_all_ge0(l, n->guard.n, n->guard.data);
-    int code = n->code ? graph_code(n->code) : CODE_ASSERT;
+    int code = n->code;
     if (ok) loop_check(l->p, main, ok, code, n->onnx_id);
     if (n->nin) loop_check(l->p, main, main_scalar(l, main, n->in[0]), code, n->onnx_id);
 }

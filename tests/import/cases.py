@@ -92,6 +92,12 @@ case("function subgraph", model([node("f", ["x", "c"], ["y"], domain="local", k=
      [{"x": X, "c": np.array(True)}, {"x": X, "c": np.array(False)}])
 
 
+# ---- dimensions: without a letter or digit in its name, each is one of its own ----
+for name, text in [("dimensions underscore", "_"), ("dimensions empty", ""), ("dimensions question", "?")]:
+    case(name, model([node("Concat", ["x", "z"], ["y"], axis=0)], [value("x", [text, 3]), value("z", [text, 3])], [value("y")]), {"x": X, "z": X[:1]},
+         [np.concatenate([X, X[:1]])])
+
+
 # ---- If ----
 def branches(then, other):
     return {"then_branch": graph(*then), "else_branch": graph(*other)}

@@ -282,7 +282,7 @@ static const char *const samples[] = {
     "%p = view %x index(d0, d1, d2 - 2, d3) guard(d2 - 2, -d2 + 29) fill 0.5 : f32[N, 1, 32, \"x:0\"] @\"conv1\" (Conv) #3 group 2\n"
     "%m = map %p body(max(a0, 0.0f32)) : f32[N, 1, 32, \"x:0\"] \"relu\" store(buffer root %q offset 4*N region sram align 128)\n"
     "%q = map %m body(a0 + cast.f32(dim(d0))) : f32[N, 1, 32, \"x:0\"]\n"
-    "check guard(N - 2) code SHAPE\n"
+    "check guard(N - 2) code shape\n"
     "%nz = template %o kind nonzero dims(k) : i64[1, k]\n"
     "%a, %b = if %c {\n  %t = map %q body(neg(a0)) : f32[N, 1, 32, \"x:0\"]\n  yield %t, %nz\n} else {\n  yield %q, %nz\n} : f32[N, 1, 32, "
     "\"x:0\"], i64[1, k]\n"
@@ -409,7 +409,7 @@ START_TEST(dead_nodes_go) {
     Value *y = g_map1(&b, X_neg, g_map1(&b, X_neg, x));
     g_map1(&b, X_neg, y);
     const Dim *guard[1] = {dim_addi(t, N, -5)};
-    g_check(&b, NULL, 1, guard, "SHAPE");
+    g_check(&b, NULL, 1, guard, CODE_SHAPE);
     give(y);
     graph_remove_dead(g);
     ck_assert_int_eq(g->body->nodes.n, 3); // two maps and the check; nobody mentions the count
@@ -453,7 +453,7 @@ static const Broken broken[] = {
     {18, "graph x\ninput %c: bool[]\ninput %x: f32[2]\n%y = if %c {\n  yield %x\n} else {\n  yield %c\n} : f32[2]\noutput %y \"y\"\n"},
     {19, "graph x\ninput %n: i64[]\ninput %c: bool[]\n%y = loop %n, %c, %n {\n  param %i: i64[]\n  param %g: bool[]\n  yield %g\n} : "
          "i64[]\noutput %y \"y\"\n"},
-    {20, "graph x\ninput %x: f32[2]\ncheck guard(-1) code WHATEVER\noutput %x \"y\"\n"},
+    {20, "graph x\ninput %x: f32[2]\ncheck guard(-1)\noutput %x \"y\"\n"},
     {22, "graph x\ninput %x: f32[2]\n%y = map %x body(a0) : f32[2]\noutput %x \"y\"\ntie %x %y\n"},
     {23, "graph x\ninput %x: f32[2]\n%y = map %x body(a0) : f32[2] store(buffer root %z)\n%z = map %x body(a0) : f32[2] store(buffer root "
          "%y)\noutput %y \"y\"\n"},
