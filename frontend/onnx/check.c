@@ -96,6 +96,8 @@ bool import_broadcast(const ImportNode *n, int nvalues, Value *const *v) {
 
 // ---- contents ----
 
+enum { MAX_CONSTANT = 1 << 20, MAX_CONSTANT_DEPTH = 16 };
+
 static const char *input_name(const ImportNode *n, const Value *v) {
     return v->label ? short_name(n->importer, v->label) : "?";
 }
@@ -120,6 +122,45 @@ bool import_const_ints(const ImportNode *n, int input, int64_t *out, int max, in
             return import_unsupported(n, "element %d of input %d, '%s', is %s; mlc needs a constant here", i, input,
                 input_name(n, n->in[input]), dim_text(n->dims, elems[i]));
     return true;
+}
+
+static bool fixed_extents(const ImportNode *n, const Value *v, Tensor *t) {
+    int64_t count = 1;
+    *t = (Tensor){.type = v->type, .rank = v->rank, .shape = ARENA_ARRAY(n->arena, int64_t, v->rank + 1)};
+    for (int i = 0; i < v->rank; i++) {
+        if (!dim_is_int(v->shape[i], &t->shape[i]) || t->shape[i] < 0 || t->shape[i] > MAX_CONSTANT) return false;
+        count *= t->shape[i];
+        if (count > MAX_CONSTANT) return false;
+    }
+    return true;
+}
+
+static bool constant_at(const ImportNode *n, const Value *v, Tensor *t, int depth) {
+    if (!fixed_extents(n, v, t) || !v->def || v->type == DT_str || depth == MAX_CONSTANT_DEPTH) return false;
+    const Node *def = v->def;
+    if (def->op == G_const) {
+        t->data = (void *)(uintptr_t)def->data.bytes;
+        t->bytes = def->data.size;
+        return true;
+    }
+    if (v->content) {
+        *t = tensor_new(n->arena, v->type, t->rank, t->shape);
+        for (int i = 0; i < v->ncontent; i++) {
+            int64_t e;
+            if (!dim_is_int(v->content[i], &e)) return false;
+            scalar_write(scalar_int(v->type, e), (char *)t->data + (size_t)i * (size_t)dtype_bytes(v->type));
+        }
+        return true;
+    }
+    if (def->nout != 1 || def->nin == 0 || def->regions.n) return false;
+    Tensor *in = ARENA_ARRAY(n->arena, Tensor, def->nin);
+    for (int i = 0; i < def->nin; i++)
+        if (!constant_at(n, def->in[i], &in[i], depth + 1)) return false;
+    return graph_eval_node(def, in, t, n->arena);
+}
+
+bool import_known_tensor(const ImportNode *n, const Value *v, Tensor *t) {
+    return constant_at(n, v, t, 0);
 }
 
 const char *import_shape_text(const ImportNode *n, const Value *v) {

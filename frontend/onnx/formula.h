@@ -7,6 +7,14 @@
 // A map of in[0 … nin-1] (at most 8) with the formula as its body; NULL after import_fail. Floats narrower than f32 compute in f32 and
 // round once.
 Value *formula_map(ImportNode *n, const char *text, int nin, Value *const *in);
+// A map of the given shape; inputs broadcast to it as they are. In the text dim(d0), dim(d1) … are its axes and the names of `dims` (ended
+// by one without a name; may be NULL) further sizes, $name and $T as above.
+typedef struct {
+    const char *name;
+    const Dim *dim;
+} FormulaDim;
+Value *formula_tensor(
+    ImportNode *n, const char *text, int nin, Value *const *in, int rank, const Dim *const *shape, const FormulaDim *dims);
 const Expr *formula_expr(ImportNode *n, const char *text, int nargs, const DType *types); // NULL after import_fail
 
 bool import_same_types(const ImportNode *n, int first, int last);     // of the inputs present

@@ -77,6 +77,8 @@ bool import_broadcast(const ImportNode *n, int nvalues, Value *const *v);
 // An input that must be known at compile time or as symbols: its content as Dims (rank 0 or 1). false after unsupported, naming the input.
 bool import_content(const ImportNode *n, int input, const Dim *const **elems, int *count);
 bool import_const_ints(const ImportNode *n, int input, int64_t *out, int max, int *count);
+// v's elements when v is a constant or computed from constants alone (at most 2^20 elements); false, without a message, when it is not.
+bool import_known_tensor(const ImportNode *n, const Value *v, Tensor *t);
 const char *import_shape_text(const ImportNode *n, const Value *v); // "f32[N, 3]" for messages
 // A decision between things that the model's facts leave open (If with branches of different rank): returns the current choice, 0 first;
 // when the rest of the model fails to import, the importer starts again with the next choice. nchoices is at most 2.

@@ -86,6 +86,10 @@ static char *expand_formula(const ImportNode *n, const char *text, DType type) {
 typedef struct {
     DType types[8];
     int n;
+    DimTable *table;
+    int rank;
+    const Dim *const *shape; // of the map, for d0, d1 …
+    const FormulaDim *dims;  // NULL: none
 } FormulaArgs;
 
 static DType formula_arg(void *ctx, int k) {
@@ -93,9 +97,12 @@ static DType formula_arg(void *ctx, int k) {
     return k < f->n ? f->types[k] : DT_none;
 }
 
-static const Dim *no_dim(void *ctx, const char *name, size_t n) {
-    (void)ctx, (void)name, (void)n;
-    return NULL;
+static const Dim *formula_dim(void *ctx, const char *name, size_t n) {
+    const FormulaArgs *f = ctx;
+    for (const FormulaDim *d = f->dims; d && d->name; d++)
+        if (strlen(d->name) == n && !memcmp(d->name, name, n)) return d->dim;
+    int axis = n == 2 && name[0] == 'd' ? name[1] - '0' : -1;
+    return axis >= 0 && axis < f->rank ? dim_axis(f->table, axis, f->shape[axis]) : NULL;
 }
 
 static Var *no_var(void *ctx, const char *name, size_t n) {
@@ -103,14 +110,26 @@ static Var *no_var(void *ctx, const char *name, size_t n) {
     return NULL;
 }
 
-const Expr *formula_expr(ImportNode *n, const char *text, int nargs, const DType *types) {
-    FormulaArgs f = {.n = nargs};
-    memcpy(f.types, types, sizeof(DType) * (size_t)nargs);
-    ExprParser ps = {.arena = n->arena, .dims = n->dims, .ctx = &f, .dim = no_dim, .var = no_var, .arg = formula_arg};
-    const char *at = expand_formula(n, text, types[0]);
+static const Expr *parse_formula(ImportNode *n, const char *text, FormulaArgs *f) {
+    ExprParser ps = {.arena = n->arena, .dims = n->dims, .ctx = f, .dim = formula_dim, .var = no_var, .arg = formula_arg};
+    const char *at = expand_formula(n, text, f->n ? f->types[0] : DT_f32);
     const Expr *e = expr_parse(&ps, &at, vtype(DT_none, 1));
     if (!e) import_fail(n, "formula '%s': %s", text, ps.error);
     return e;
+}
+
+const Expr *formula_expr(ImportNode *n, const char *text, int nargs, const DType *types) {
+    FormulaArgs f = {.n = nargs};
+    memcpy(f.types, types, sizeof(DType) * (size_t)nargs);
+    return parse_formula(n, text, &f);
+}
+
+Value *formula_tensor(
+    ImportNode *n, const char *text, int nin, Value *const *in, int rank, const Dim *const *shape, const FormulaDim *dims) {
+    FormulaArgs f = {.n = nin, .table = n->dims, .rank = rank, .shape = shape, .dims = dims};
+    for (int i = 0; i < nin; i++) f.types[i] = in[i]->type;
+    const Expr *e = parse_formula(n, text, &f);
+    return e ? g_map_shape(&n->b, nin, in, e, rank, shape) : NULL;
 }
 
 // Non-native floats are cast to f32 before and back after, so that the operator rounds once.
