@@ -95,6 +95,7 @@ ExitCode cmd_verify(const Options *o, Diag *d) {
     v.tolerance = (Tolerance){.rtol = options_f64(o, OPT_rtol, 1e-3, d),
         .atol = options_f64(o, OPT_atol, 1e-7, d),
         .ulp = options_int(o, OPT_ulp, 0, INT32_MAX, 0, d),
+        .steps = options_int(o, OPT_steps, 0, 255, 0, d),
         .scaled = options_f64(o, OPT_scaled, o->args.n > 1 ? 0 : 1e-5, d)};
     bool ok = backend_parse(o, &v.backend, d) && pipeline_options(&v.pipeline, o, o->arena, d) && !d->errors && verify(&v, d);
     pipeline_close(&v.pipeline);

@@ -78,10 +78,16 @@ static bool string_same(const StringElement *x, const StringElement *y) {
     return x->size == y->size && (x->size == 0 || !memcmp(x->text, y->text, x->size));
 }
 
+static bool within_steps(DType type, Scalar a, Scalar b, int64_t steps) {
+    bool quantised = dtype_is_int(type) && dtype_info(type)->bits <= 8;
+    int64_t distance = scalar_as_i64(a) - scalar_as_i64(b);
+    return quantised && distance >= -steps && distance <= steps;
+}
+
 static bool element_close(Comparison *c, DType type, const char *x, const char *y, Tolerance tol) {
     if (type == DT_str) return string_same((const StringElement *)(const void *)x, (const StringElement *)(const void *)y);
     Scalar a = scalar_read(type, x), b = scalar_read(type, y);
-    if (!dtype_is_float(type)) return scalar_same(a, b);
+    if (!dtype_is_float(type)) return scalar_same(a, b) || within_steps(type, a, b, tol.steps);
     double diff = fabs(a.f - b.f);
     if (isfinite(diff) && diff > c->max_difference) c->max_difference = diff;
     if (isfinite(b.f) && fabs(b.f) > c->max_magnitude) c->max_magnitude = fabs(b.f);

@@ -5,9 +5,10 @@
 #include "../ir/graph.h"
 
 typedef struct {
-    double rtol, atol; // floats: |found - expected| <= atol + rtol * |expected|; all other types must be equal
+    double rtol, atol; // floats: |found - expected| <= atol + rtol * |expected|; other types must be equal
     int64_t ulp;       // or at most so many units in the last place
     double scaled;     // or at most so much of the largest finite expected magnitude
+    int64_t steps;     // integers of at most 8 bits (quantised values): |found - expected| <= steps
 } Tolerance;
 
 typedef struct {

@@ -164,6 +164,11 @@ bool attr_has(const ImportNode *n, const char *name) {
     return attr_find(n->attrs, n->nattrs, name) != NULL;
 }
 
+bool attr_exists(const ImportNode *n, const char *name) {
+    AttrSpec spec;
+    return spec_find(n->row, name, &spec);
+}
+
 int64_t attr_int(const ImportNode *n, const char *name) {
     const char *deflt;
     const Onnx__AttributeProto *p = get(n, name, "i", &deflt);

@@ -23,6 +23,10 @@ bool import_const_float(const ImportNode *n, int input, double *out); // a const
 // The mean over count axes of x; its divisor is the product of their extents.
 Value *import_mean(ImportNode *n, Value *x, int count, const int64_t *axes, bool keep);
 Value *import_matmul_values(ImportNode *n, Value *x, Value *y, DType out); // numpy.matmul; NULL after import_fail
-Value *import_channel_bias(ImportNode *n, Value *y, Value *bias);          // y + a rank-1 bias along axis 1
+// Conv with the node's attributes, without bias, for operands of one type (i32 for centred integers); AveragePool of a float f32 or wider.
+// NULL after import_fail.
+Value *import_conv_values(ImportNode *n, Value *x, Value *weights, DType out);
+Value *import_average_pool_values(ImportNode *n, Value *x);
+Value *import_channel_bias(ImportNode *n, Value *y, Value *bias); // y + a rank-1 bias along axis 1
 
 #endif

@@ -43,7 +43,8 @@ struct ImportNode {
 };
 
 // ---- attributes (with the row's default when absent, else zero; assert that the row names them with that kind) ----
-bool attr_has(const ImportNode *n, const char *name); // given by the node
+bool attr_has(const ImportNode *n, const char *name);    // given by the node
+bool attr_exists(const ImportNode *n, const char *name); // the row names it: this version has it
 int64_t attr_int(const ImportNode *n, const char *name);
 double attr_float(const ImportNode *n, const char *name);
 const char *attr_string(const ImportNode *n, const char *name); // NULL when absent without default

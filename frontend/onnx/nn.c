@@ -211,44 +211,21 @@ Value *import_channel_bias(ImportNode *n, Value *y, Value *bias) {
     return g_map2(&n->b, X_add, y, bias);
 }
 
-bool import_conv(ImportNode *n) {
-    Value *x = widened(n, n->in[0]), *weights = widened(n, n->in[1]), *bias = n->nin > 2 ? n->in[2] : NULL;
+Value *import_conv_values(ImportNode *n, Value *x, Value *weights, DType out) {
     Window w;
     int64_t group = attr_int(n, "group");
-    if (!import_same_types(n, 0, 2) || !conv_window(n, &w, x, weights) || !check_groups(n, x, weights, group)) return false;
-    if (!window_pads(n, &w, x, false)) return false;
-    Value *y = convolve(n, x, weights, &w, group, x->type, scalar_int(x->type, 0));
+    if (!conv_window(n, &w, x, weights) || !check_groups(n, x, weights, group) || !window_pads(n, &w, x, false)) return NULL;
+    return convolve(n, x, weights, &w, group, out, scalar_int(x->type, 0));
+}
+
+bool import_conv(ImportNode *n) {
+    if (!import_same_types(n, 0, 2)) return false;
+    Value *x = widened(n, n->in[0]), *bias = n->nin > 2 ? n->in[2] : NULL;
+    Value *y = import_conv_values(n, x, widened(n, n->in[1]), x->type);
+    if (!y) return false;
     if (bias) y = import_channel_bias(n, y, widened(n, bias));
     n->out[0] = g_cast(&n->b, n->in[0]->type, y);
     return true;
-}
-
-// Integers with zero points: both are subtracted in i32 first, so padding is 0 again.
-static Value *centred(ImportNode *n, Value *x, Value *zero) {
-    Value *wide = g_cast(&n->b, DT_i32, x);
-    if (!zero) return wide;
-    Value *z = g_cast(&n->b, DT_i32, zero);
-    return g_map2(&n->b, X_sub, wide, z);
-}
-
-bool import_conv_integer(ImportNode *n) {
-    Window w;
-    int64_t group = attr_int(n, "group");
-    Value *zero_w = n->nin > 3 ? n->in[3] : NULL;
-    bool by_filter = zero_w && zero_w->rank == 1;
-    for (int i = n->in[1]->rank - 1; by_filter && i > 0; i--) zero_w = g_unsqueeze(&n->b, zero_w, zero_w->rank);
-    Value *x = centred(n, n->in[0], n->nin > 2 ? n->in[2] : NULL), *weights = centred(n, n->in[1], zero_w);
-    if (!conv_window(n, &w, x, weights) || !check_groups(n, x, weights, group) || !window_pads(n, &w, x, false)) return false;
-    n->out[0] = convolve(n, x, weights, &w, group, DT_i32, scalar_int(DT_i32, 0));
-    return true;
-}
-
-// A zero point of a row of the left or a column of the right operand.
-bool import_matmul_integer(ImportNode *n) {
-    Value *za = n->nin > 2 ? n->in[2] : NULL, *zb = n->nin > 3 ? n->in[3] : NULL;
-    if (za && za->rank == 1 && n->in[0]->rank > 1 && !dim_is(za->shape[0], 1)) za = g_unsqueeze(&n->b, za, 1);
-    n->out[0] = import_matmul_values(n, centred(n, n->in[0], za), centred(n, n->in[1], zb), DT_i32);
-    return n->out[0] != NULL;
 }
 
 // ---- transposed convolution ----
@@ -345,12 +322,8 @@ static bool pool_window(ImportNode *n, Window *w, const Value *x) {
         w->dilation[i] = 1;
     }
     if (!window_ints(n, "strides", w->n, w->stride, 1)) return false;
-    bool dilates = !strcmp(n->row->name, "MaxPool")       ? n->version >= 10
-                   : !strcmp(n->row->name, "AveragePool") ? n->version >= 19
-                                                          : n->version >= 18 && !strcmp(n->row->name, "LpPool");
-    if (dilates && !window_ints(n, "dilations", w->n, w->dilation, 1)) return false;
-    bool ceils = !strcmp(n->row->name, "LpPool") ? n->version >= 18 : n->version >= 10;
-    return window_pads(n, w, x, ceils && attr_int(n, "ceil_mode") != 0);
+    if (attr_exists(n, "dilations") && !window_ints(n, "dilations", w->n, w->dilation, 1)) return false;
+    return window_pads(n, w, x, attr_exists(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0);
 }
 
 static Value *pool_reduce(ImportNode *n, Value *x, const Window *w, const char *kind, Scalar fill) {
@@ -405,12 +378,11 @@ bool import_max_pool(ImportNode *n) {
     return true;
 }
 
-bool import_average_pool(ImportNode *n) {
+Value *import_average_pool_values(ImportNode *n, Value *x) {
     Window w;
-    Value *x = widened(n, n->in[0]);
-    if (!pool_window(n, &w, x)) return false;
+    if (!pool_window(n, &w, x)) return NULL;
     Value *sum = pool_reduce(n, x, &w, "sum", scalar_int(x->type, 0));
-    bool with_pads = n->version >= 7 && attr_int(n, "count_include_pad") != 0;
+    bool with_pads = attr_exists(n, "count_include_pad") && attr_int(n, "count_include_pad") != 0;
     const Dim *shape[RANK_MAX];
     for (int i = 0; i < x->rank; i++) shape[i] = i < 2 ? dim_of(n, 1) : x->shape[i];
     Value *ones = g_map_shape(&n->b, 0, NULL, x_int(n->arena, x->type, 1), x->rank, shape);
@@ -424,8 +396,13 @@ bool import_average_pool(ImportNode *n) {
         for (int i = 0; i < w.n; i++) w.pad_before[i] = dim_of(n, 0);
     }
     Value *count = pool_reduce(n, ones, &w, "sum", scalar_int(x->type, 0));
-    n->out[0] = g_cast(&n->b, n->in[0]->type, g_map2(&n->b, X_div, sum, count));
-    return true;
+    return g_map2(&n->b, X_div, sum, count);
+}
+
+bool import_average_pool(ImportNode *n) {
+    Value *y = import_average_pool_values(n, widened(n, n->in[0]));
+    if (y) n->out[0] = g_cast(&n->b, n->in[0]->type, y);
+    return y != NULL;
 }
 
 bool import_lp_pool(ImportNode *n) {
