@@ -165,5 +165,8 @@ int isa_match(const Expr *e, const char *features, const Expr **operands) {
     if (x->op != X_const || isnan(x->k_scalar.f)) return -1;
     Expr order = {.op = e->op == X_min ? X_lt : X_gt, .type = vtype(DT_bool, e->type.lanes), .n = 2, .a = {x, e->a[1]}};
     Expr choice = {.op = X_select, .type = e->type, .n = 3, .a = {&order, x, e->a[1]}};
-    return match_rows(&choice, features, operands);
+    row = match_rows(&choice, features, operands);
+    for (int i = 0; i < 3 && row >= 0; i++)
+        if (operands[i] == &order) return -1; // a row that blends by any mask
+    return row;
 }

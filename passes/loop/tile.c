@@ -1,0 +1,300 @@
+// tile: writes the schedule of every kernel that has none: which loop becomes lanes, and which loops' iterations are computed side by side
+// so that a register tile shares its loads.
+//
+// A nest of par loops has one of two plans, whichever costs less (access.h):
+//   lanes    one of its loops becomes lanes: the one along which most accesses are contiguous or shared. A body with a reduction gets a
+//            register tile: `rows` iterations of the loop that shares most loads times `vectors` vectors of lanes, as many as the registers
+//            hold.
+//   inside   the loops inside its body are vectorised instead: par loops likewise, reductions by rfactor (rows of softmax and norm,
+//   products
+//            along contiguous memory); iterations that share loads are computed four at a time.
+// Lanes past an extent are masked, never a scalar loop. Schedules are written from the inside out: the tails that an outer split makes are
+// copies of what stands inside, which is scheduled by then.
+#include "../../ir/loop_lanes.h"
+#include "access.h"
+#include "loop_passes.h"
+
+typedef struct {
+    Program *p;
+    const Target *target;
+    Str text;
+    bool jammed; // rows around the block at hand are computed side by side: one vector of lanes is enough inside
+} Tile;
+
+static const char *name_of(const Stmt *loop) {
+    return dim_as_symbol(loop->sym)->name;
+}
+
+static int lanes_for(const Tile *t, const Block *b) {
+    return t->target->vector_bits / 8 / widest_element(b);
+}
+
+// The share of lanes that are on over all iterations.
+static double use(const Dim *extent, int lanes) {
+    int64_t n;
+    if (!dim_is_int(extent, &n)) return 0.9;
+    int64_t blocks = (n + lanes - 1) / lanes;
+    return n > 0 ? (double)n / (double)(blocks * lanes) : 1;
+}
+
+static int power_of_two_from(int64_t n) {
+    int p = 2;
+    while (p < n) p *= 2;
+    return p;
+}
+
+// ---- reductions ----
+
+static void find_reduce(void *ctx, Stmt *s) {
+    if (s->kind == ST_REDUCE) ++*(int *)ctx;
+}
+
+static void find_par(void *ctx, Stmt *s) {
+    if (s->kind == ST_FOR && s->loop == LOOP_PAR) ++*(int *)ctx;
+}
+
+static int count(const Block *b, void (*fn)(void *ctx, Stmt *s)) {
+    int n = 0;
+    Block copy = *b;
+    loop_walk(&copy, fn, &n);
+    return n;
+}
+
+static bool reduction_in_lanes(const Tile *t, const Stmt *r, const Stmt *loop, int lanes) {
+    Lanes l = lanes_new(t->p, lanes);
+    lanes_symbol(&l, loop->sym, loop->lo);
+    for (int i = 0; i < r->nstates; i++) {
+        lanes_variable(&l, r->states[i]);
+        lanes_variable(&l, r->others[i]);
+    }
+    return lanes_prepare(&l, &r->body) && lanes_prepare(&l, &r->orelse);
+}
+
+// Runs of the loop's body in one run of the reduction.
+static double runs_of(const Tile *t, const Stmt *at, const Stmt *loop) {
+    double times = trips(extent_of(t->p, at));
+    if (at == loop) return times;
+    for (int i = 0; i < at->body.n; i++) {
+        const Stmt *f = at->body.data[i];
+        if (f->kind != ST_FOR || f->loop != LOOP_RED) continue;
+        double inner = runs_of(t, f, loop);
+        if (inner > 0) return times * inner;
+    }
+    return 0;
+}
+
+static double cost_in_lanes(const Tile *t, const Stmt *r, const Stmt *loop, int lanes) {
+    double merging = 4 * power_of_two_from(lanes) / 4 + 4;
+    double all = block_cost(t->p, &r->body, loop->sym, lanes) * trips(extent_of(t->p, r));
+    return all / (lanes * use(extent_of(t->p, loop), lanes)) + merging;
+}
+
+// The red loop of r that costs least in lanes, or NULL when scalar code costs less.
+static const Stmt *loop_for_lanes(const Tile *t, const Stmt *r, int lanes, double *cost) {
+    const Stmt *best = NULL;
+    for (const Stmt *loop = r; loop;) {
+        double c = cost_in_lanes(t, r, loop, lanes);
+        if (c < *cost && reduction_in_lanes(t, r, loop, lanes)) {
+            *cost = c;
+            best = loop;
+        }
+        const Stmt *inner = NULL;
+        for (int i = 0; i < loop->body.n; i++)
+            if (loop->body.data[i]->kind == ST_FOR && loop->body.data[i]->loop == LOOP_RED) inner = loop->body.data[i];
+        loop = inner;
+    }
+    return best;
+}
+
+static double choose_reduction(Tile *t, const Stmt *r) {
+    double cost = trips(extent_of(t->p, r)) * block_cost(t->p, &r->body, NULL, 1);
+    int lanes = lanes_for(t, &r->body);
+    if (!r->orelse.n || lanes < 2 || r->step != 1) return cost;
+    const Stmt *loop = loop_for_lanes(t, r, lanes, &cost);
+    if (!loop) return cost;
+    // Several vectors hide the latency of the state's update, unless rows side by side do.
+    double vectors = runs_of(t, r, loop) / lanes;
+    int wide = t->jammed || operations(&r->body) > 60 ? 1 : vectors >= 8 && lanes <= 16 ? 4 : vectors >= 4 ? 2 : 1;
+    str_printf(&t->text, "rfactor(%s, %s, %d) ", name_of(r), name_of(loop), lanes * wide);
+    return cost;
+}
+
+// ---- register tiles ----
+
+// Rows of loop `row` (-1: none) side by side, each of `vectors` vectors.
+typedef struct {
+    int row, rows, vectors;
+    double cost;
+} Shape;
+
+static double ragged(const Dim *extent, int n) {
+    return 0.5 + 0.5 * use(extent, n);
+}
+
+static bool fits(const Dim *extent, int n) {
+    int64_t v;
+    return !dim_is_int(extent, &v) || n <= v;
+}
+
+// As many accumulators as registers hold and the latency of an update wants, as few loads an update as possible.
+static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int lanes, Shape *best) {
+    enum { ROWS_MAX = 8, VECTORS_MAX = 4, LATENCY = 8, CODE_MAX = 4000 };
+    int size = operations(n->body);
+    const Dim *columns = extent_of(t->p, n->loop[vector]), *rows = row >= 0 ? extent_of(t->p, n->loop[row]) : NULL;
+    LoadMix m = load_mix(t->p, n->body, row >= 0 ? n->loop[row]->sym : NULL, n->loop[vector]->sym);
+    double all = m.mix[0][0] + m.mix[0][1] + m.mix[1][0] + m.mix[1][1];
+    for (int r = 1; r <= (rows ? ROWS_MAX : 1) && (r == 1 || fits(rows, r)); r++)
+        for (int v = 1; v <= VECTORS_MAX && (v == 1 || fits(columns, v * lanes)); v++) {
+            if (r * v + v + 1 > t->target->registers || r * v * size > CODE_MAX) continue;
+            double loads = (m.mix[0][0] + r * m.mix[1][0] + v * m.mix[0][1] + r * v * m.mix[1][1]) / (all * r * v + 1e-9);
+            double waiting = r * v < LATENCY ? (double)LATENCY / (r * v) : 1;
+            double cost = (0.5 + 2 * loads) * waiting / use(columns, lanes * v) / (rows ? ragged(rows, r) : 1);
+            if (cost < best->cost) *best = (Shape){row, r, v, cost};
+        }
+}
+
+static Shape best_shape(const Tile *t, const Nest *n, int vector, int lanes) {
+    Shape best = {-1, 1, 1, 1e300};
+    try_shapes(t, n, -1, vector, lanes, &best);
+    for (int i = n->n - 1; i >= 0; i--)
+        if (i != vector) try_shapes(t, n, i, vector, lanes, &best);
+    return best;
+}
+
+static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes, int vectors, const char *tail) {
+    DimTable *d = t->p->dims;
+    int64_t n;
+    if (dim_is_int(extent, &n) && n <= lanes) {
+        str_printf(&t->text, "vectorize(%s, %d) ", name, power_of_two_from(n));
+        return;
+    }
+    int block = lanes * vectors;
+    const Dim *rest = dim_mod(d, extent, dim_int(d, block));
+    str_printf(&t->text, "split(%s, %d, %s) ", name, block, tail);
+    if (vectors > 1)
+        str_printf(&t->text, "split(%s_i, %d) vectorize(%s_i_i, %d) jam(%s_i_o) ", name, lanes, name, lanes, name);
+    else
+        str_printf(&t->text, "vectorize(%s_i, %d) ", name, lanes);
+    if (dim_is(rest, 0)) return;
+    if (vectors == 1 || dim_le(d, rest, dim_int(d, lanes)) == YES) {
+        int some = dim_is_int(rest, &n) ? power_of_two_from(n) : lanes;
+        str_printf(&t->text, "vectorize(%s_t, %d) ", name, some);
+        return;
+    }
+    write_lanes(t, arena_printf(t->p->arena, "%s_t", name), rest, lanes, 1, "peel");
+}
+
+static void write_rows(Tile *t, const char *name, const Dim *extent, int rows, const char *tail) {
+    DimTable *d = t->p->dims;
+    int64_t n;
+    if (rows < 2) return;
+    if (dim_is_int(extent, &n) && n <= rows) {
+        str_printf(&t->text, "jam(%s) ", name);
+        return;
+    }
+    const Dim *rest = dim_mod(d, extent, dim_int(d, rows));
+    str_printf(&t->text, "split(%s, %d, %s) jam(%s_i) ", name, rows, tail, name);
+    if (dim_is_int(rest, &n) && n > 1) str_printf(&t->text, "jam(%s_t) ", name);
+}
+
+// The loop of the nest whose iterations share most loads; -1 when none shares any.
+static int sharing_loop(const Tile *t, const Nest *n) {
+    int best = -1;
+    double most = 0;
+    for (int i = n->n - 1; i >= 0; i--) {
+        LoadMix m = load_mix(t->p, n->body, n->loop[i]->sym, NULL);
+        if (m.mix[0][0] <= most || trips(extent_of(t->p, n->loop[i])) < 2) continue;
+        most = m.mix[0][0];
+        best = i;
+    }
+    return best;
+}
+
+static const char *tail_of(int loop, bool outermost) {
+    return loop == 0 && outermost ? "branch" : "peel";
+}
+
+static void write_tile(Tile *t, const Nest *n, int vector, int lanes, bool outermost) {
+    bool reduces = count(n->body, find_reduce) == 1 && count(n->body, find_par) == 0;
+    Shape shape = reduces ? best_shape(t, n, vector, lanes) : (Shape){-1, 1, 1, 0};
+    for (int i = n->n - 1; i >= 0; i--) {
+        const Dim *extent = extent_of(t->p, n->loop[i]);
+        if (i == vector) write_lanes(t, name_of(n->loop[i]), extent, lanes, shape.vectors, tail_of(i, outermost));
+        if (i == shape.row) write_rows(t, name_of(n->loop[i]), extent, shape.rows, tail_of(i, outermost));
+    }
+}
+
+// ---- nests ----
+
+static bool in_lanes(const Tile *t, const Stmt *loop, int lanes) {
+    Lanes l = lanes_new(t->p, lanes);
+    lanes_symbol(&l, loop->sym, loop->lo);
+    return lanes_prepare(&l, &loop->body);
+}
+
+static double choose_block(Tile *t, Block *b, bool outermost);
+
+// The loops' trips outside of the body count only in the result.
+static double choose_nest(Tile *t, Stmt *f, bool outermost) {
+    enum { SIDE_BY_SIDE = 4 };
+    Nest n = nest_of(t->p, f);
+    double times = 1;
+    for (int i = 0; i < n.n; i++) times *= trips(extent_of(t->p, n.loop[i]));
+    int lanes = lanes_for(t, n.body), vector = -1;
+    double best = 1e300;
+    for (int i = 0; i < n.n && lanes > 1; i++) {
+        const Dim *extent = extent_of(t->p, n.loop[i]);
+        if (trips(extent) < 2) continue;
+        double c = block_cost(t->p, n.body, n.loop[i]->sym, lanes) / (lanes * use(extent, lanes));
+        if (c > best || !in_lanes(t, n.loop[i], lanes)) continue;
+        best = c;
+        vector = i;
+    }
+    size_t mark = t->text.n;
+    bool product = count(n.body, find_reduce) == 1 && count(n.body, find_par) == 0, around = t->jammed;
+    int row = product ? sharing_loop(t, &n) : -1;
+    t->jammed = row >= 0;
+    double inside = choose_block(t, n.body, false);
+    t->jammed = around;
+    if (vector >= 0 && best <= inside) {
+        t->text.n = mark;
+        if (t->text.data) t->text.data[mark] = 0;
+        write_tile(t, &n, vector, lanes, outermost);
+        return times * best;
+    }
+    if (row >= 0 && t->text.n > mark)
+        write_rows(t, name_of(n.loop[row]), extent_of(t->p, n.loop[row]), SIDE_BY_SIDE, tail_of(row, outermost));
+    return times * inside;
+}
+
+static double choose_stmt(Tile *t, Stmt *s, bool outermost) {
+    Block single = {&s, 1, 1, NULL};
+    if (s->kind == ST_REDUCE) return choose_reduction(t, s);
+    if (s->kind == ST_FOR && nest_of(t->p, s).n) return choose_nest(t, s, outermost);
+    if (s->kind != ST_FOR && s->kind != ST_WHILE && s->kind != ST_IF) return block_cost(t->p, &single, NULL, 1);
+    double inside = choose_block(t, &s->body, false) + choose_block(t, &s->orelse, false);
+    return s->kind == ST_FOR ? trips(extent_of(t->p, s)) * inside : inside;
+}
+
+static double choose_block(Tile *t, Block *b, bool outermost) {
+    double cost = 0;
+    for (int i = 0; i < b->n; i++) cost += choose_stmt(t, b->data[i], outermost && b->n == 1);
+    return cost;
+}
+
+bool pass_tile(Program *p, const PassOptions *o, Diag *d) {
+    (void)d;
+    enum { LEVEL_SIZE = 4 };
+    bool changed = false;
+    if (!o->target->vector_bits || o->level == LEVEL_SIZE) return false;
+    for (int i = 0; i < p->kernels.n; i++) {
+        Kernel *k = p->kernels.data[i];
+        if (k->schedule || (k->body.n && k->body.data[0]->kind == ST_TEAM)) continue;
+        Tile t = {.p = p, .target = o->target};
+        choose_block(&t, &k->body, true);
+        if (t.text.n) k->schedule = arena_strndup(p->arena, t.text.data, t.text.n - 1);
+        changed |= t.text.n > 0;
+        str_free(&t.text);
+    }
+    return changed;
+}
