@@ -15,6 +15,8 @@ typedef struct {
 } FormulaDim;
 Value *formula_tensor(
     ImportNode *n, const char *text, int nin, Value *const *in, int rank, const Dim *const *shape, const FormulaDim *dims);
+const Expr *formula_body(ImportNode *n, const char *text, int nargs, const DType *types, int rank, const Dim *const *shape,
+    const FormulaDim *dims);                                                              // its body alone
 const Expr *formula_expr(ImportNode *n, const char *text, int nargs, const DType *types); // NULL after import_fail
 
 bool import_same_types(const ImportNode *n, int first, int last);     // of the inputs present

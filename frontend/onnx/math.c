@@ -124,11 +124,18 @@ const Expr *formula_expr(ImportNode *n, const char *text, int nargs, const DType
     return parse_formula(n, text, &f);
 }
 
+const Expr *formula_body(
+    ImportNode *n, const char *text, int nargs, const DType *types, int rank, const Dim *const *shape, const FormulaDim *dims) {
+    FormulaArgs f = {.n = nargs, .table = n->dims, .rank = rank, .shape = shape, .dims = dims};
+    memcpy(f.types, types, sizeof(DType) * (size_t)nargs);
+    return parse_formula(n, text, &f);
+}
+
 Value *formula_tensor(
     ImportNode *n, const char *text, int nin, Value *const *in, int rank, const Dim *const *shape, const FormulaDim *dims) {
-    FormulaArgs f = {.n = nin, .table = n->dims, .rank = rank, .shape = shape, .dims = dims};
-    for (int i = 0; i < nin; i++) f.types[i] = in[i]->type;
-    const Expr *e = parse_formula(n, text, &f);
+    DType types[8];
+    for (int i = 0; i < nin; i++) types[i] = in[i]->type;
+    const Expr *e = formula_body(n, text, nin, types, rank, shape, dims);
     return e ? g_map_shape(&n->b, nin, in, e, rank, shape) : NULL;
 }
 
@@ -404,7 +411,8 @@ bool import_dropout(ImportNode *n) {
 
 bool import_const_float(const ImportNode *n, int input, double *out) {
     const Value *v = input < n->nin ? n->in[input] : NULL;
-    if (!v || !v->def || v->def->op != G_const || v->def->data.size < (size_t)dtype_bytes(v->type) || v->type == DT_str) return false;
-    *out = scalar_as_f64(scalar_read(v->type, v->def->data.bytes));
+    Tensor t;
+    if (!v || !import_known_tensor(n, v, &t) || t.bytes < (size_t)dtype_bytes(v->type)) return false;
+    *out = scalar_as_f64(scalar_read(v->type, t.data));
     return true;
 }

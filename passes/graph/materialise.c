@@ -30,7 +30,7 @@ static void store(Materialise *m, Value *v, StoreKind kind) {
 }
 
 static bool rereads(const Node *n) {
-    return n->op == G_contract || n->op == G_softmax || n->op == G_norm;
+    return n->op == G_contract || n->op == G_softmax || n->op == G_norm || n->op == G_attention;
 }
 
 // Marks reading many times through inline values, and buffers what stands behind a reshape there.

@@ -108,22 +108,30 @@ static void check_division(void *ctx, const Expr *e) {
     loop_check(l->p, d->at.block, ok, CODE_DIVISION, d->node->onnx_id);
 }
 
-static const Expr *map_element(Place at, const Value *v, const Dim *const *idx) {
+const Expr *lower_broadcast(Place at, const Value *in, int rank, const Dim *const *shape, const Dim *const *idx) {
+    const Dim *in_idx[RANK_MAX];
+    broadcast_index(at.kb->l, in, rank, shape, idx, in_idx);
+    return lower_element(at, in, in_idx);
+}
+
+const Expr *lower_body(
+    Place at, const Node *n, const Expr *body, const Expr *const *args, int rank, const Dim *const *shape, const Dim *const *idx) {
     Lower *l = at.kb->l;
-    const Node *n = v->def;
-    const Expr **args = ARENA_ARRAY(l->p->arena, const Expr *, n->nin + 1);
-    for (int i = 0; i < n->nin; i++) {
-        const Dim *in_idx[RANK_MAX];
-        broadcast_index(l, n->in[i], v->rank, v->shape, idx, in_idx);
-        args[i] = lower_element(at, n->in[i], in_idx);
-    }
     const Dim *from[RANK_MAX];
-    axis_symbols(l->g->dims, v->rank, v->shape, from);
-    BodySubst s = {l->p->arena, l->g->dims, args, from, idx, v->rank};
-    const Expr *e = expr_rewrite(l->p->arena, n->body, subst_leaf, &s);
+    axis_symbols(l->g->dims, rank, shape, from);
+    BodySubst s = {l->p->arena, l->g->dims, args, from, idx, rank};
+    const Expr *e = expr_rewrite(l->p->arena, body, subst_leaf, &s);
     DivisionCheck d = {at, n};
     expr_visit(e, check_division, &d);
     return e;
+}
+
+static const Expr *map_element(Place at, const Value *v, const Dim *const *idx) {
+    const Node *n = v->def;
+    const Dim *const *shape = (const Dim *const *)v->shape;
+    const Expr **args = ARENA_ARRAY(at.kb->l->p->arena, const Expr *, n->nin + 1);
+    for (int i = 0; i < n->nin; i++) args[i] = lower_broadcast(at, n->in[i], v->rank, shape, idx);
+    return lower_body(at, n, n->body, args, v->rank, shape, idx);
 }
 
 // ---- views and gathers ----

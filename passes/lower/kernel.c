@@ -58,8 +58,7 @@ void kernel_end(KernelBuild *kb, Block *main) {
     loop_call(kb->l->p, main, kb->k, kb->args.n, kb->args.data);
 }
 
-// par loops over the axes for which want[i] (all when NULL); idx gets the symbols.
-static Block *par_nest(Lower *l, Block *b, int rank, const Dim *const *shape, const bool *want, const Dim **idx) {
+Block *lower_par_nest(Lower *l, Block *b, int rank, const Dim *const *shape, const bool *want, const Dim **idx) {
     for (int i = 0; i < rank; i++) {
         if (want && !want[i]) continue;
         if (dim_is(shape[i], 1)) {
@@ -97,7 +96,7 @@ static void fill_nest(KernelBuild *kb, const Value *v, LoopBuffer *out, const Di
     const Value *row = row_of(l, v, true);
     LoopBuffer *param = kernel_param(kb, out, false, true);
     if (!row) {
-        Place at = {kb, par_nest(l, &kb->k->body, v->rank, v->shape, NULL, idx), NULL};
+        Place at = {kb, lower_par_nest(l, &kb->k->body, v->rank, v->shape, NULL, idx), NULL};
         store_element(at, v, param, idx, base);
         return;
     }
@@ -105,9 +104,9 @@ static void fill_nest(KernelBuild *kb, const Value *v, LoopBuffer *out, const Di
     for (int i = 0; i < v->rank; i++) kept[i] = true;
     for (int i = 0; i < row->def->axes.n; i++) kept[row->def->axes.data[i]] = false;
     for (int i = 0; i < v->rank; i++) reduced[i] = !kept[i];
-    Block *outer = par_nest(l, &kb->k->body, v->rank, v->shape, kept, idx);
+    Block *outer = lower_par_nest(l, &kb->k->body, v->rank, v->shape, kept, idx);
     lower_row_statistics((Place){kb, outer, NULL}, row, idx);
-    Place at = {kb, par_nest(l, outer, v->rank, v->shape, reduced, idx), NULL};
+    Place at = {kb, lower_par_nest(l, outer, v->rank, v->shape, reduced, idx), NULL};
     store_element(at, v, param, idx, base);
 }
 
@@ -153,7 +152,7 @@ static void lower_concat(Lower *l, Block *main, const Node *n) {
     const Dim *start = dim_int(t, 0);
     for (int i = 0; i < n->nin; i++) {
         const Dim *idx[RANK_MAX], *at_idx[RANK_MAX];
-        Place at = {&kb, par_nest(l, &kb.k->body, v->rank, n->in[i]->shape, NULL, idx), NULL};
+        Place at = {&kb, lower_par_nest(l, &kb.k->body, v->rank, n->in[i]->shape, NULL, idx), NULL};
         memcpy(at_idx, idx, sizeof idx);
         at_idx[n->axis] = dim_add(t, idx[n->axis], start);
         loop_store(l->p, at.block, param, lower_flat(l, v, at_idx), lower_element(at, n->in[i], idx));
@@ -173,7 +172,7 @@ static void lower_scan(Lower *l, Block *main, const Node *n) {
     bool want[RANK_MAX];
     const Dim *idx[RANK_MAX];
     for (int i = 0; i < v->rank; i++) want[i] = i != n->axis;
-    Block *b = par_nest(l, &kb.k->body, v->rank, v->shape, want, idx);
+    Block *b = lower_par_nest(l, &kb.k->body, v->rank, v->shape, want, idx);
     DType type = accumulator_type(v->type);
     Var *acc = loop_var(l->p, b, kernel_local(&kb, "acc"), combine_init(a, n->kind, type));
     const Dim *extent = v->shape[n->axis];
@@ -239,9 +238,10 @@ void lower_node(Lower *l, Block *main, Node *n) {
     case G_template: lower_template(l, main, n); return;
     case G_scatter: lower_scatter(l, main, n); return;
     case G_scan: lower_scan(l, main, n); return;
+    case G_attention: lower_attention(l, main, n); return;
     default: break;
     }
-    if (gop_info(n->op)->cls == GC_control || n->op == G_random || n->op == G_optional || n->op == G_attention) {
+    if (gop_info(n->op)->cls == GC_control || n->op == G_random || n->op == G_optional) {
         diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): lowering of '%s' is not supported yet", n->label ? n->label : "",
             n->onnx ? n->onnx : "", gop_info(n->op)->name);
         return;

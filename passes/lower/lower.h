@@ -50,6 +50,11 @@ typedef struct {
 const Expr *lower_element(Place at, const Value *v, const Dim *const *idx);
 // The same without looking at v's own buffer: how a kernel's root computes what it stores.
 const Expr *lower_compute(Place at, const Value *v, const Dim *const *idx);
+// in's element where idx is read of a tensor of `shape` to which it broadcasts.
+const Expr *lower_broadcast(Place at, const Value *in, int rank, const Dim *const *shape, const Dim *const *idx);
+// n's body over args at idx of the axes of shape; checks in front of it that no integer is divided by zero.
+const Expr *lower_body(
+    Place at, const Node *n, const Expr *body, const Expr *const *args, int rank, const Dim *const *shape, const Dim *const *idx);
 // Binds node n's index symbols to the elements (at idx over shape) of its index inputs in[first] …: idx scalars in front of the use.
 // from/to get the substitution of the axis symbols of shape and of the index symbols; returns its length.
 int lower_bind_indices(
@@ -72,10 +77,18 @@ void lower_row_statistics(Place at, const Value *v, const Dim *const *idx);
 const Expr *combine_expr(Arena *a, const char *kind, const Expr *state, const Expr *x);
 const Expr *combine_init(Arena *a, const char *kind, DType t);
 DType accumulator_type(DType t); // f16 and bf16 accumulate in f32
+// A state of `type` that is reduced by kind over n axes: fn gives the element at the axes' symbols. Its value after the loop.
+typedef const Expr *ElementFn(Place at, const void *ctx, const Dim *const *syms);
+const Expr *lower_reduce(Place at, const char *kind, DType type, int n, const Dim *const *extents, ElementFn *fn, const void *ctx);
+
+// attention.c
+void lower_attention(Lower *l, Block *main, const Node *n);
 
 // kernel.c: the kernels of one node and their calls in `main`.
 KernelBuild kernel_begin(Lower *l, const Node *n, const char *stem);
 void kernel_end(KernelBuild *kb, Block *main);
+// par loops over the axes for which want[i] (all when NULL); idx gets the symbols. The innermost block.
+Block *lower_par_nest(Lower *l, Block *b, int rank, const Dim *const *shape, const bool *want, const Dim **idx);
 void lower_value_kernel(Lower *l, Block *main, const Value *v, LoopBuffer *out); // out[flat] = element of v
 // The same, stored from element `base` of out on.
 void lower_copy_at(Lower *l, Block *main, const Value *v, LoopBuffer *out, const Dim *base);

@@ -95,10 +95,7 @@ static ReduceNest reduce_nest(
     return nest;
 }
 
-// One state of `type` reduced by kind over the nest: element is computed by fn at the nest's symbols. Returns the state's value after the
-// loop.
-typedef const Expr *ElementFn(Place at, const void *ctx, const Dim *const *syms);
-static const Expr *reduce_one(Place at, const char *kind, DType type, int n, const Dim *const *extents, ElementFn *fn, const void *ctx) {
+const Expr *lower_reduce(Place at, const char *kind, DType type, int n, const Dim *const *extents, ElementFn *fn, const void *ctx) {
     Lower *l = at.kb->l;
     Arena *a = l->p->arena;
     const char *names[] = {kernel_local(at.kb, "acc")};
@@ -219,7 +216,7 @@ const Expr *lower_reduce_element(Place at, const Value *v, const Dim *const *idx
     kept_indices(l, n, in, idx, full);
     DType type = accumulator_type(v->type);
     ReduceElement r = {in, axis_of, count, full, type, NULL, TERM_X};
-    return x_cast(l->p->arena, v->type, reduce_one(at, n->kind, type, count, extents, reduce_element_fn, &r));
+    return x_cast(l->p->arena, v->type, lower_reduce(at, n->kind, type, count, extents, reduce_element_fn, &r));
 }
 
 typedef struct {
@@ -269,7 +266,7 @@ const Expr *lower_contract_element(Place at, const Value *v, const Dim *const *i
     }
     DType type = accumulator_type(v->type);
     ContractElement c = {n, idx, sum, type};
-    return x_cast(l->p->arena, v->type, reduce_one(at, "sum", type, count, extents, contract_element_fn, &c));
+    return x_cast(l->p->arena, v->type, lower_reduce(at, "sum", type, count, extents, contract_element_fn, &c));
 }
 
 // ---- rows: softmax and norm; statistics were computed by lower_row_statistics in front of the row's loop ----
@@ -296,9 +293,9 @@ void lower_row_statistics(Place at, const Value *v, const Dim *const *idx) {
     ReduceElement r = {in, axis_of, count, full, type, NULL, TERM_X};
     at.kb->row = v;
     if (n->op == G_softmax) {
-        r.minus = at.kb->stat[0] = row_let(at, "m", reduce_one(at, "max", type, count, extents, reduce_element_fn, &r));
+        r.minus = at.kb->stat[0] = row_let(at, "m", lower_reduce(at, "max", type, count, extents, reduce_element_fn, &r));
         r.term = TERM_EXP;
-        const Expr *sum = reduce_one(at, "sum", type, count, extents, reduce_element_fn, &r);
+        const Expr *sum = lower_reduce(at, "sum", type, count, extents, reduce_element_fn, &r);
         bool log = !strcmp(n->kind, "logsoftmax");
         at.kb->stat[1] = row_let(at, "l", log ? x_op1(a, X_log, sum) : sum);
         return;
@@ -306,11 +303,11 @@ void lower_row_statistics(Place at, const Value *v, const Dim *const *idx) {
     bool layer = !strcmp(n->kind, "layer");
     at.kb->stat[0] = NULL;
     if (layer) {
-        const Expr *sum = reduce_one(at, "sum", type, count, extents, reduce_element_fn, &r);
+        const Expr *sum = lower_reduce(at, "sum", type, count, extents, reduce_element_fn, &r);
         r.minus = at.kb->stat[0] = row_let(at, "mean", mean_of(at, sum, count, extents));
     }
     r.term = TERM_SQUARE;
-    const Expr *square = mean_of(at, reduce_one(at, "sum", type, count, extents, reduce_element_fn, &r), count, extents);
+    const Expr *square = mean_of(at, lower_reduce(at, "sum", type, count, extents, reduce_element_fn, &r), count, extents);
     const Expr *root = x_op1(a, X_sqrt, x_op2(a, X_add, square, x_float(a, type, n->eps)));
     at.kb->stat[1] = row_let(at, "scale", x_op2(a, X_div, x_float(a, type, 1.0), root));
 }

@@ -53,6 +53,7 @@ MODELS = [
     Model("yolox-nano", [{"images": "f32[1,3,416,416]"}]),
     Model("scrfd-500m-kps", [{"images": "f32[1,3,640,640]"}]),
     Model("ppocrv4-det", [{"x": "f32[1,3,480,480]"}, {"x": "f32[1,3,320,640]"}]),
+    Model("deimv2-atto", [{"images": "f32[1,3,320,320]", "orig_target_sizes": "i64[1,2]=320"}]),
     Model("deeplab-v3-mnv2", [{"sub_7": "f32[1,257,257,3]"}]),
     Model("mlperf-kws-dscnn-fp32", [{"input_1": "f32[1,49,10,1]"}, {"input_1": "f32[3,49,10,1]"}]),
     Model("mcunet-vww-int8", [{"input_0_f.1": "f32[1,80,80,3]"}], quantised=True),

@@ -374,6 +374,21 @@ static void do_rowwise(Gen *g) {
     add(g, out, false, true, i.coarse);
 }
 
+static void do_attention(Gen *g) { // of a tensor to itself
+    Item x = *pick(g);
+    if (!dtype_is_float(x.v->type) || dtype_bytes(x.v->type) == 1 || x.v->rank > 4) return;
+    x = tamed(g, x);
+    Value *v = x.v;
+    while (v->rank < 4) v = g_unsqueeze(&g->b, v, 0);
+    DType t = x.v->type == DT_f64 ? DT_f64 : DT_f32;
+    const Dim *shape[] = {v->shape[0], v->shape[1], v->shape[2], v->shape[2]};
+    const Expr *later = x_dim(g->a, dim_sub(g->t, dim_axis(g->t, 3, shape[3]), dim_axis(g->t, 2, shape[2])));
+    const Expr *seen = x_op2(g->a, X_le, later, x_dim(g->a, dim_int(g->t, gen_int(g, -2, 1))));
+    const Expr *score = x_op3(g->a, X_select, seen, x_arg(g->a, 0, t), x_float(g->a, t, -__builtin_inf()));
+    Value *in[] = {v, v, v};
+    add(g, g_attention(&g->b, 3, in, gen_chance(g, 50) ? score : x_arg(g->a, 0, t), NULL, 0.25), false, true, x.coarse);
+}
+
 static void do_sort(Gen *g) {
     Item i = *pick(g);
     if (!i.exact || !i.v->rank || i.v->type == DT_bool) return;
@@ -499,7 +514,7 @@ static void some_operations(Gen *g, int n) {
         int weight;
     } operations[] = {{do_map, 20}, {do_transpose, 5}, {do_slice, 6}, {do_pad, 5}, {do_expand, 5}, {do_reshape, 7}, {do_axes, 3},
         {do_windows, 4}, {do_concat, 6}, {do_gather, 6}, {do_scatter, 5}, {do_reduce, 10}, {do_scan, 4}, {do_contract, 8}, {do_rowwise, 7},
-        {do_sort, 4}, {do_dims, 2}, {do_size, 3}, {do_nonzero, 2}, {do_if, 3}, {do_loop, 3}};
+        {do_attention, 3}, {do_sort, 4}, {do_dims, 2}, {do_size, 3}, {do_nonzero, 2}, {do_if, 3}, {do_loop, 3}};
     enum { COUNT = sizeof operations / sizeof *operations };
     for (int before = g->pool.n, tries = 0; g->pool.n < before + n && tries < 5 * n; tries++) {
         int total = 0, k = 0;
