@@ -305,11 +305,17 @@ static Txt constant(C *c, const Expr *e) {
     return c_const(c, e->type, e->k_scalar);
 }
 
+static Txt environment_seed(C *c, const Expr *e) {
+    (void)c, (void)e;
+    return atom("env->seed");
+}
+
 typedef Txt Print(C *c, const Expr *e);
 static Print *const leaf_print[X_COUNT] = {
     [X_const] = constant,
     [X_arg] = argument,
     [X_dim] = index_value,
+    [X_seed] = environment_seed,
     [X_var] = variable,
     [X_load] = load,
     [X_index] = index_checked,

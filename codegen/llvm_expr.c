@@ -446,10 +446,16 @@ static LLVMValueRef leaf_iota(Emit *e, const Expr *x, LLVMValueRef *a) {
     return iota(e, x);
 }
 
+static LLVMValueRef environment_seed(Emit *e, const Expr *x, LLVMValueRef *a) {
+    (void)x, (void)a;
+    return llvm_env_field(e, e->f.env, ENV_SEED);
+}
+
 typedef LLVMValueRef (*NodeFn)(Emit *e, const Expr *x, LLVMValueRef *a);
 static const NodeFn nodes[X_COUNT] = {
     [X_const] = leaf_constant,
     [X_dim] = index_value,
+    [X_seed] = environment_seed,
     [X_var] = leaf_variable,
     [X_load] = load,
     [X_splat] = splat,

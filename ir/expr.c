@@ -13,6 +13,7 @@ static const XOpInfo infos[X_COUNT] = {
     [X_const] = {"const", 0, XC_LEAF, "", ""},
     [X_arg] = {"arg", 0, XC_LEAF, "", ""},
     [X_dim] = {"dim", 0, XC_LEAF, "", ""},
+    [X_seed] = {"seed", 0, XC_LEAF, "", ""},
     [X_var] = {"var", 0, XC_LEAF, "", ""},
     [X_load] = {"load", -1, XC_MEM, "", ""},
     [X_splat] = {"splat", 1, XC_LANE, "", ""},
@@ -70,6 +71,10 @@ const Expr *x_dim(Arena *a, const Dim *d) {
     int64_t v;
     if (dim_is_int(d, &v)) return x_int(a, DT_idx, v);
     return x_node(a, (Expr){.op = X_dim, .type = vtype(DT_idx, 1), .dim = d});
+}
+
+const Expr *x_seed(Arena *a) {
+    return x_node(a, (Expr){.op = X_seed, .type = vtype(DT_u64, 1)});
 }
 
 const Expr *x_var(Arena *a, Var *v) {

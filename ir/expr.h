@@ -25,6 +25,7 @@ typedef enum {
     X_const,   // k
     X_arg,     // k.i: input number (Graph bodies)
     X_dim,     // dim: an index's value, type idx, 1 lane
+    X_seed,    // the environment's seed, u64; in a program's main only
     X_var,     // var, idx[]: a scalar or lanes variable, or an element of a register tile
     X_load,    // var (a buffer), dim: index of lane 0 in elements of the buffer; stride k.i between lanes (0: all the same, 1: contiguous);
                //   a[0] optional: idx or i32 lanes added to the index (gather); a[1] optional: mask, lanes off read as 0.
@@ -93,6 +94,7 @@ const Expr *x_int(Arena *a, DType t, int64_t v);
 const Expr *x_float(Arena *a, DType t, double v);
 const Expr *x_arg(Arena *a, int k, DType t);
 const Expr *x_dim(Arena *a, const Dim *d);
+const Expr *x_seed(Arena *a);
 const Expr *x_var(Arena *a, Var *v);
 const Expr *x_tile(Arena *a, Var *v, const Dim *const *idx);
 const Expr *x_load(Arena *a, Var *buf, const Dim *index);
@@ -140,7 +142,7 @@ void expr_lower_math_all(Arena *a, const Expr **roots, int n); // of roots that 
 // buf[i*4 + j] scalar load   buf[i : 8] 8 lanes   buf[i : 8 : 4] strided   buf[i @ off] gather by lanes of off   "? m" before ] adds a mask
 // buf.f16[i] and buf.i32[i : 8]: load as another type   iota8.i32  shuffle(a, b; 0 1 2 3)  table(t, i)  lane(a, 3)  insert(a, 3, x) hadd(x)
 // hmul hmin hmax hand hor compress(x, m)  expand(x, m)  popcount(m)  dot4(acc, a, b)  widen4.f32(x, 0)  index(e, 30522)  isa.NAME(a, b, c)
-// A literal without type suffix takes the type of the other operand or of the place it stands in.
+// seed() A literal without type suffix takes the type of the other operand or of the place it stands in.
 void expr_print(Str *s, const Expr *e);
 
 typedef struct {

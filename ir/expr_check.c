@@ -184,6 +184,10 @@ static const char *check_widen(Arena *a, const Expr *e) {
     return NULL;
 }
 
+static const char *check_seed(Arena *a, const Expr *e) {
+    return want_type(a, e, "type", vtype(DT_u64, 1), e->type);
+}
+
 static const char *check_index(Arena *a, const Expr *e) {
     if (!e->dim) return "index: has no bound";
     const char *fault = want_type(a, e, "operand", vtype(DT_idx, 1), e->a[0]->type);
@@ -215,6 +219,7 @@ static Check *const class_check[] = {[XC_ARITH] = check_arith,
 static Check *const node_check[X_COUNT] = {[X_const] = check_const,
     [X_arg] = check_arg,
     [X_dim] = check_dim,
+    [X_seed] = check_seed,
     [X_var] = check_var,
     [X_load] = check_load,
     [X_splat] = check_splat,

@@ -455,6 +455,7 @@ static const Expr *parse_arguments(Reader *r, Word w, VType want) {
         return d ? checked(r, (Expr){.op = X_dim, .type = vtype(DT_idx, 1), .dim = d}) : NULL;
     }
     XOp op = xop_parse(w.s, w.n);
+    if (op == X_seed) return checked(r, (Expr){.op = X_seed, .type = vtype(DT_u64, 1)});
     if (op == X_shuffle) return parse_shuffle(r, want);
     if (op == X_lane) return parse_lane(r);
     if (op == X_insert) return parse_insert(r, want);

@@ -136,16 +136,17 @@ static const Expr *expand_isa(void *ctx, const Expr *e) {
 static void *constant_elements(Run *r, const Expr *e, int size, int n) {
     unsigned char *p = arena_alloc(r->arena, (size_t)(size * n));
     for (int i = 0; i < n; i++) {
-        Scalar k = e->op == X_iota ? (dtype_is_float(e->type.type) ? scalar_float(e->type.type, i % e->type.lanes)
-                                                                   : scalar_int(e->type.type, i % e->type.lanes))
-                                   : e->k_scalar;
+        Scalar k = e->op == X_iota   ? (dtype_is_float(e->type.type) ? scalar_float(e->type.type, i % e->type.lanes)
+                                                                     : scalar_int(e->type.type, i % e->type.lanes))
+                   : e->op == X_seed ? scalar_int(DT_u64, 0)
+                                     : e->k_scalar;
         scalar_write(k, p + i * size);
     }
     return p;
 }
 
 static bool is_constant(const Expr *e) {
-    return e->op == X_const || e->op == X_iota;
+    return e->op == X_const || e->op == X_iota || e->op == X_seed;
 }
 
 static void code_node(void *ctx, const Expr *e) {

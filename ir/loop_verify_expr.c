@@ -164,6 +164,7 @@ static void check_node(void *ctx, const Expr *e) {
     for (int i = 0; i < 3; i++)
         if (e->idx[i]) verify_dim(v, e->idx[i]);
     if (e->op == X_var && e->var->kind == VAR_TILE) verify_tile_index(v, e->var, e->idx);
+    if (e->op == X_seed && v->kernel) verify_fault(v, 3, "seed() stands in a kernel");
     if (e->op != X_load) return;
     const LoopBuffer *b = e->var->owner;
     if (b->kind == BUF_PARAM && !b->reads) verify_fault(v, 10, "%s is read but not an input of the kernel", e->var->name);

@@ -29,6 +29,9 @@ Value *import_matmul_values(ImportNode *n, Value *x, Value *y, DType out); // nu
 // NULL after import_fail.
 Value *import_conv_values(ImportNode *n, Value *x, Value *weights, DType out);
 Value *import_average_pool_values(ImportNode *n, Value *x);
+// x f32 . w integer by subs (w is [out, in]): x is quantised over its range first, the sum scaled back. w's scale and zero
+// point are scalars or run along the result's last axis.
+Value *import_dynamic_product(ImportNode *n, const char *subs, Value *x, Value *w, Value *w_scale, Value *w_zero);
 Value *import_channel_bias(ImportNode *n, Value *y, Value *bias); // y + a rank-1 bias along axis 1
 
 #endif

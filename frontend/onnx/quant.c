@@ -116,21 +116,29 @@ bool import_dequantize(ImportNode *n) {
     return n->out[0] != NULL;
 }
 
-// u8 over the range of x and 0.
-bool import_dynamic_quantize(ImportNode *n) {
-    Value *x = n->in[0];
+// f32 to u8 over the range of x and 0.
+typedef struct {
+    Value *values, *scale, *zero; // values NULL: failed
+} Quantised;
+
+static Quantised dynamically_quantised(ImportNode *n, Value *x) {
     int64_t axes[RANK_MAX];
-    if (x->type != DT_f32) return import_fail(n, "the input has type %s, f32 is needed", dtype_name(x->type));
     for (int i = 0; i < x->rank; i++) axes[i] = i;
     Value *ends[] = {g_reduce(&n->b, "min", x, x->rank, axes, false), g_reduce(&n->b, "max", x, x->rank, axes, false)};
     Value *scale = formula_map(n, "select(max(a1, 0.0) == min(a0, 0.0), 1.0, max(a1, 0.0) - min(a0, 0.0)) / 255.0", 2, ends);
     Value *in[] = {ends[0], scale};
     Value *zero = scale ? formula_map(n, "cast.u8(rint((0.0 - min(a0, 0.0)) / a1))", 2, in) : NULL;
-    if (!zero) return false;
-    n->out[0] = quantised(n, x, scale, zero, DT_f32, DT_u8, true);
-    n->out[1] = scale;
-    n->out[2] = zero;
-    return n->out[0] != NULL;
+    return (Quantised){zero ? quantised(n, x, scale, zero, DT_f32, DT_u8, true) : NULL, scale, zero};
+}
+
+bool import_dynamic_quantize(ImportNode *n) {
+    DType t = n->in[0]->type;
+    if (t != DT_f32) return import_fail(n, "the input has type %s, f32 is needed", dtype_name(t));
+    Quantised q = dynamically_quantised(n, n->in[0]);
+    n->out[0] = q.values;
+    n->out[1] = q.scale;
+    n->out[2] = q.zero;
+    return q.values != NULL;
 }
 
 // ---- integer products ----
@@ -144,6 +152,16 @@ static Value *by_filter(ImportNode *n, Value *v, int rank) {
     if (!v || is_single(v)) return v ? g_reshape(&n->b, v, 0, NULL) : NULL;
     while (v->rank < rank) v = g_unsqueeze(&n->b, v, v->rank);
     return v;
+}
+
+Value *import_dynamic_product(ImportNode *n, const char *subs, Value *x, Value *w, Value *w_scale, Value *w_zero) {
+    Quantised q = dynamically_quantised(n, x);
+    if (!q.values) return NULL;
+    if (w_zero && is_single(w_zero)) w_zero = g_reshape(&n->b, w_zero, 0, NULL);
+    if (w_zero && w_zero->rank == 1) w_zero = g_unsqueeze(&n->b, w_zero, 1); // w is [out, in]
+    Value *acc = g_contract(&n->b, subs, centred(n, q.values, q.zero), centred(n, w, w_zero), DT_i32);
+    Value *in[] = {acc, q.scale, is_single(w_scale) ? g_reshape(&n->b, w_scale, 0, NULL) : w_scale};
+    return formula_map(n, "cast.f32(a0) * (a1 * a2)", 3, in);
 }
 
 bool import_conv_integer(ImportNode *n) {

@@ -46,6 +46,9 @@ typedef struct Cell {
     void (*step)(
         struct Cell *cell, int direction, Value *x, Value *h, Value *c, Value *recurrent, Value *bias, Value **new_h, Value **new_c);
     Value *peephole; // of the direction at hand, [3 * hidden] or NULL
+    Value *w, *r;    // [directions, gates * hidden, inputs or hidden]
+    bool quantised;  // w and r are integers: these are their scales and zero points, by direction and then of the direction at hand
+    Value *scale[2], *zero[2], *scale_now[2], *zero_now[2];
 } Cell;
 
 static const Dim *dim_of(Cell *c, int64_t v) {
@@ -114,8 +117,15 @@ static Value *block(Cell *c, Value *x, int k) {
     return g_slice(&c->n->b, x, x->rank - 1, dim_of(c, k * c->hidden), dim_of(c, c->hidden), 1);
 }
 
+enum { OF_INPUT, OF_STATE }; // which weights
+
+static Value *product(Cell *c, int which, const char *subs, Value *x, Value *weights) {
+    if (!c->quantised) return g_contract(&c->n->b, subs, x, weights, c->type);
+    return import_dynamic_product(c->n, subs, x, weights, c->scale_now[which], c->zero_now[which]);
+}
+
 static Value *times(Cell *c, Value *h, Value *weights) {
-    return g_contract(&c->n->b, "bh,gh->bg", h, weights, c->type);
+    return product(c, OF_STATE, "bh,gh->bg", h, weights);
 }
 
 // ---- cells ----
@@ -127,7 +137,7 @@ static void rnn_step(Cell *c, int d, Value *x, Value *h, Value *state, Value *r,
 
 static void gru_step(Cell *c, int d, Value *x, Value *h, Value *state, Value *r, Value *bias, Value **new_h, Value **new_c) {
     ImportNode *n = c->n;
-    bool before = n->version >= 3 && attr_int(n, "linear_before_reset") != 0;
+    bool before = attr_exists(n, "linear_before_reset") && attr_int(n, "linear_before_reset") != 0;
     Value *zr_weights = g_slice(&n->b, r, 0, dim_of(c, 0), dim_of(c, 2 * c->hidden), 1);
     Value *h_weights = g_slice(&n->b, r, 0, dim_of(c, 2 * c->hidden), dim_of(c, c->hidden), 1);
     Value *zr = times(c, h, zr_weights);
@@ -201,7 +211,7 @@ typedef struct {
 
 static Direction run_direction(Cell *c, int d, bool reverse, Value *x, Value *w, Value *r, Value *bias, Value *h0, Value *c0) {
     ImportNode *n = c->n;
-    Value *xw = g_contract(&n->b, "tbi,gi->tbg", x, w, c->type);
+    Value *xw = product(c, OF_INPUT, "tbi,gi->tbg", x, w);
     Value *trip = g_dims(&n->b, -1, &c->time), *always = g_const_ints(&n->b, DT_bool, -1, (const int64_t[]){1});
     Value *zero = g_const_float(&n->b, c->type, 0);
     Region *body = graph_region_new(n->b.g, NULL);
@@ -275,13 +285,20 @@ static Value *initial_state(Cell *c, Value *v) {
 
 static bool check_shapes(Cell *c, int directions) {
     ImportNode *n = c->n;
-    const Value *w = n->in[1], *r = n->in[2];
-    if (n->in[0]->rank != 3 || w->rank != 3 || r->rank != 3) return import_fail(n, "X, W and R need rank 3");
+    const Value *w = c->w, *r = c->r;
     bool fits = dim_is(w->shape[0], directions) && dim_is(w->shape[1], c->gates * c->hidden) && dim_is(r->shape[2], c->hidden);
     if (!fits)
         return import_fail(n, "W %s and R %s do not fit %d direction(s) and hidden_size %ld", import_shape_text(n, w),
             import_shape_text(n, r), directions, (long)c->hidden);
-    return import_same_types(n, 0, 3);
+    return c->quantised || import_same_types(n, 0, 3);
+}
+
+static void take_direction(Cell *c, Value *peephole, int d) {
+    c->peephole = of_direction(c, peephole, d);
+    for (int i = 0; i < 2; i++) {
+        c->scale_now[i] = of_direction(c, c->scale[i], d);
+        c->zero_now[i] = of_direction(c, c->zero[i], d);
+    }
 }
 
 static bool run_cell(Cell *c, const char *const *defaults) {
@@ -289,9 +306,11 @@ static bool run_cell(Cell *c, const char *const *defaults) {
     const char *direction = attr_string(n, "direction");
     bool both = !strcmp(direction, "bidirectional"), reverse = !strcmp(direction, "reverse");
     int directions = both ? 2 : 1;
-    bool batch_first = n->version >= 14 && attr_int(n, "layout") != 0;
+    bool batch_first = attr_exists(n, "layout") && attr_int(n, "layout") != 0;
     int64_t hidden;
-    if (!dim_is_int(n->in[2]->shape[n->in[2]->rank - 1], &hidden)) return import_unsupported(n, "a symbolic hidden size");
+    if (!c->w) c->w = n->in[1], c->r = n->in[2];
+    if (n->in[0]->rank != 3 || c->w->rank != 3 || c->r->rank != 3) return import_fail(n, "X, W and R need rank 3");
+    if (!dim_is_int(c->r->shape[2], &hidden)) return import_unsupported(n, "a symbolic hidden size");
     c->hidden = hidden;
     c->type = n->in[0]->type;
     if (dtype_is_float(c->type) && !dtype_is_native(c->type)) return import_unsupported(n, "type %s", dtype_name(c->type));
@@ -310,11 +329,11 @@ static bool run_cell(Cell *c, const char *const *defaults) {
     Value *y[2], *h[2], *cells[2];
     for (int d = 0; d < directions; d++) {
         bool back = reverse || d == 1;
-        c->peephole = of_direction(c, p, d);
+        take_direction(c, p, d);
         Value *start_h = h0 ? initial_state(c, of_direction(c, h0, d)) : zero,
               *start_c = c0 ? initial_state(c, of_direction(c, c0, d)) : zero;
-        Direction out = run_direction(c, d, back, x, of_direction(c, n->in[1], d), of_direction(c, n->in[2], d),
-            of_direction(c, optional_input(n, 3), d), start_h, start_c);
+        Direction out = run_direction(
+            c, d, back, x, of_direction(c, c->w, d), of_direction(c, c->r, d), of_direction(c, optional_input(n, 3), d), start_h, start_c);
         y[d] = back ? turned_back(c, out.y) : out.y;
         h[d] = out.h;
         cells[d] = out.c;
@@ -342,5 +361,22 @@ bool import_gru(ImportNode *n) {
 bool import_lstm(ImportNode *n) {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
     Cell c = {.n = n, .gates = 4, .per_direction = 3, .step = lstm_step};
+    return run_cell(&c, defaults);
+}
+
+// com.microsoft: integer weights [directions, inputs, gates * hidden]; inputs and states are quantised where they are multiplied.
+bool import_dynamic_quantize_lstm(ImportNode *n) {
+    static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
+    static const int64_t turn[] = {0, 2, 1};
+    Cell c = {.n = n, .gates = 4, .per_direction = 3, .step = lstm_step, .quantised = true};
+    if (n->in[0]->type != DT_f32 || n->in[1]->rank != 3 || n->in[2]->rank != 3)
+        return import_fail(n, "X in f32, W and R of rank 3 are needed");
+    c.w = g_transpose(&n->b, n->in[1], turn);
+    c.r = g_transpose(&n->b, n->in[2], turn);
+    for (int i = 0; i < 2; i++) {
+        c.scale[i] = optional_input(n, 8 + 2 * i);
+        c.zero[i] = optional_input(n, 9 + 2 * i);
+        if (!c.scale[i] || !c.zero[i]) return import_fail(n, "a scale or zero point of the weights is missing");
+    }
     return run_cell(&c, defaults);
 }

@@ -239,9 +239,10 @@ void lower_node(Lower *l, Block *main, Node *n) {
     case G_scatter: lower_scatter(l, main, n); return;
     case G_scan: lower_scan(l, main, n); return;
     case G_attention: lower_attention(l, main, n); return;
+    case G_random: lower_random(l, main, n); return;
     default: break;
     }
-    if (gop_info(n->op)->cls == GC_control || n->op == G_random || n->op == G_optional) {
+    if (gop_info(n->op)->cls == GC_control || n->op == G_optional) {
         diag_error(l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): lowering of '%s' is not supported yet", n->label ? n->label : "",
             n->onnx ? n->onnx : "", gop_info(n->op)->name);
         return;

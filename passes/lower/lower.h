@@ -84,6 +84,9 @@ const Expr *lower_reduce(Place at, const char *kind, DType type, int n, const Di
 // attention.c
 void lower_attention(Lower *l, Block *main, const Node *n);
 
+// random.c
+void lower_random(Lower *l, Block *main, const Node *n);
+
 // kernel.c: the kernels of one node and their calls in `main`.
 KernelBuild kernel_begin(Lower *l, const Node *n, const char *stem);
 void kernel_end(KernelBuild *kb, Block *main);

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import onnx
 from onnx import helper
 
 
@@ -70,6 +71,72 @@ def qlinear_cases():
         yield qlinear("QLinearAveragePool", last, np.moveaxis(pooled, 1, 3), np.float32(0.0173), zero, kernel_shape=[2, 2], strides=[2, 2], channels_last=1)
 
 
+def moments(name, node, inputs, mean, square):
+    """The mean of what a random operator gives, and that of its squares: what the distribution says, within 2 %."""
+    graph = helper.make_graph(
+        [
+            node,
+            helper.make_node("Cast", ["r"], ["f"], to=onnx.TensorProto.FLOAT),
+            helper.make_node("Mul", ["f", "f"], ["q"]),
+            helper.make_node("ReduceMean", ["f"], ["mean"], keepdims=0),
+            helper.make_node("ReduceMean", ["q"], ["square"], keepdims=0),
+        ],
+        name,
+        [helper.make_tensor_value_info(k, onnx.TensorProto.FLOAT, v.shape) for k, v in inputs.items()],
+        [helper.make_tensor_value_info(k, onnx.TensorProto.FLOAT, []) for k in ("mean", "square")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    return Case(name, model, [(list(inputs.values()), [np.float32(mean), np.float32(square)])], 0.02, 0.02)
+
+
+def random_cases():
+    x = np.zeros((100, 200), np.float32)
+    p = np.full((100, 200), 0.25, np.float32)
+    logs = np.log(np.array([[1, 2, 4, 1], [4, 1, 1, 2]], np.float32))
+    normal = {"mean": 1.0, "scale": 2.0}
+    uniform = {"low": -1.0, "high": 3.0}
+    yield moments("test_own_random_normal", helper.make_node("RandomNormal", [], ["r"], shape=[100, 200], **normal), {}, 1, 5)
+    yield moments("test_own_random_normal_like", helper.make_node("RandomNormalLike", ["x"], ["r"], dtype=11, **normal), {"x": x}, 1, 5)
+    yield moments("test_own_random_uniform", helper.make_node("RandomUniform", [], ["r"], shape=[100, 200], **uniform), {}, 1, 7 / 3)
+    yield moments("test_own_random_uniform_like", helper.make_node("RandomUniformLike", ["x"], ["r"], dtype=10, **uniform), {"x": x}, 1, 7 / 3)
+    yield moments("test_own_random_bernoulli", helper.make_node("Bernoulli", ["x"], ["r"], dtype=7), {"x": p}, 0.25, 0.25)
+    yield moments("test_own_random_multinomial", helper.make_node("Multinomial", ["x"], ["r"], sample_size=20000), {"x": logs}, (13 + 9) / 16, (27 + 23) / 16)
+
+
+# ---- com.microsoft's LSTM with integer weights ----
+def dynamic_product(x, w, scale, zero):
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    step = np.float32(high - low) / np.float32(255)
+    middle = np.uint8(np.rint(-low / step))
+    q = quantise(x, step, np.array(middle))
+    return ((q.astype(np.int64) - int(middle)) @ (w.astype(np.int64) - int(zero))).astype(np.float32) * (step * scale)
+
+
+def dynamic_lstm():
+    rng = np.random.default_rng(2)
+    steps, batch, width, hidden = 4, 1, 6, 5
+    x = rng.standard_normal((steps, batch, width)).astype(np.float32)
+    w, r = (rng.integers(-127, 128, (1, k, 4 * hidden)).astype(np.int8) for k in (width, hidden))
+    bias = rng.standard_normal((1, 8 * hidden)).astype(np.float32)
+    scales = np.array([0.01], np.float32), np.array([0.02], np.float32)
+    zero = np.zeros(1, np.int8)
+    h, c, outputs = np.zeros((batch, hidden), np.float32), np.zeros((batch, hidden), np.float32), []
+    products = dynamic_product(x.reshape(steps * batch, width), w[0], scales[0][0], 0).reshape(steps, batch, -1)
+    for t in range(steps):
+        gates = products[t] + dynamic_product(h, r[0], scales[1][0], 0) if t else products[t]
+        i, o, f, g = np.split(gates + bias[0, : 4 * hidden] + bias[0, 4 * hidden :], 4, -1)
+        i, o, f = (1 / (1 + np.exp(-v)) for v in (i, o, f))
+        c = f * c + i * np.tanh(g)
+        h = (o * np.tanh(c)).astype(np.float32)
+        outputs.append(h)
+    inputs = {"x": x, "w": w, "r": r, "b": bias, "ws": scales[0], "wz": zero, "rs": scales[1], "rz": zero}
+    names = ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"]
+    node = helper.make_node("DynamicQuantizeLSTM", names, ["y", "yh"], domain="com.microsoft", hidden_size=hidden)
+    yield one_node("test_own_dynamic_quantize_lstm", node, inputs, {"y": np.stack(outputs)[:, None], "yh": h[None].astype(np.float32)})
+
+
 def collect():
     yield from global_lp_pool()
     yield from qlinear_cases()
+    yield from random_cases()
+    yield from dynamic_lstm()

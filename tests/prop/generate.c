@@ -409,6 +409,15 @@ static void do_sort(Gen *g) {
 }
 
 // ---- sizes ----
+static void do_random(Gen *g) { // of an item's shape
+    static const double params[] = {-1, 2};
+    const Value *x = pick(g)->v;
+    g->b.onnx_id = gen_int(g, 1, 9);
+    const char *kind = gen_chance(g, 50) ? "uniform" : "normal";
+    add(g, g_random(&g->b, kind, NULL, DT_f32, x->rank, (const Dim *const *)x->shape, (F64List){params, 2}), false, true, false);
+    g->b.onnx_id = 0;
+}
+
 static void do_dims(Gen *g) { // a tensor of sizes
     const Dim *d[3];
     int n = gen_int(g, 1, 3);
@@ -514,7 +523,7 @@ static void some_operations(Gen *g, int n) {
         int weight;
     } operations[] = {{do_map, 20}, {do_transpose, 5}, {do_slice, 6}, {do_pad, 5}, {do_expand, 5}, {do_reshape, 7}, {do_axes, 3},
         {do_windows, 4}, {do_concat, 6}, {do_gather, 6}, {do_scatter, 5}, {do_reduce, 10}, {do_scan, 4}, {do_contract, 8}, {do_rowwise, 7},
-        {do_attention, 3}, {do_sort, 4}, {do_dims, 2}, {do_size, 3}, {do_nonzero, 2}, {do_if, 3}, {do_loop, 3}};
+        {do_attention, 3}, {do_sort, 4}, {do_random, 2}, {do_dims, 2}, {do_size, 3}, {do_nonzero, 2}, {do_if, 3}, {do_loop, 3}};
     enum { COUNT = sizeof operations / sizeof *operations };
     for (int before = g->pool.n, tries = 0; g->pool.n < before + n && tries < 5 * n; tries++) {
         int total = 0, k = 0;
