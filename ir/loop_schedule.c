@@ -20,6 +20,13 @@ static const struct {
     {"jam", 1, 1, schedule_jam},
     {"vectorize", 2, 2, schedule_vectorize},
     {"rfactor", 3, 3, schedule_rfactor},
+    {"compute_at", 2, 3, schedule_compute_at},
+    {"store_at", 2, 2, schedule_store_at},
+    {"fold_storage", 2, 2, schedule_fold_storage},
+    {"stage", 3, 3, schedule_stage},
+    {"pack", 4, SCHEDULE_ARGS, schedule_pack},
+    {"version", 2, 2, schedule_version},
+    {"tensorize", 2, 2, schedule_tensorize},
 };
 
 bool schedule_fail(Schedule *s, const char *fmt, ...) {
@@ -47,6 +54,53 @@ static LoopPlace find_in(Block *b, const char *name) {
 
 LoopPlace schedule_find(Kernel *k, const char *name) {
     return find_in(&k->body, name);
+}
+
+static LoopPlace place_in(Block *b, const Stmt *s) {
+    LoopPlace found = {0};
+    for (int i = 0; i < b->n && !found.stmt; i++) {
+        if (b->data[i] == s) return (LoopPlace){b->data[i], b, i};
+        found = place_in(&b->data[i]->body, s);
+        if (!found.stmt) found = place_in(&b->data[i]->orelse, s);
+    }
+    return found;
+}
+
+LoopPlace schedule_place(Kernel *k, const Stmt *s) {
+    return place_in(&k->body, s);
+}
+
+void schedule_insert(Schedule *s, Block *b, int at, Stmt *now) {
+    vec_push(s->p->arena, b, now);
+    for (int i = b->n - 1; i > at; i--) b->data[i] = b->data[i - 1];
+    b->data[at] = now;
+}
+
+void schedule_remove(LoopPlace at) {
+    for (int i = at.at; i + 1 < at.block->n; i++) at.block->data[i] = at.block->data[i + 1];
+    at.block->n--;
+}
+
+typedef struct {
+    const char *name;
+    LoopBuffer *local;
+    bool team;
+} LocalSearch;
+
+static void look_for_local(void *ctx, Stmt *s) {
+    LocalSearch *l = ctx;
+    l->team |= s->kind == ST_TEAM;
+    if (s->kind == ST_LOCAL && !strcmp(s->var->name, l->name)) l->local = (LoopBuffer *)(uintptr_t)s->var->owner;
+}
+
+bool schedule_buffer(Schedule *s, int arg, LoopBuffer **out) {
+    LocalSearch l = {.name = s->args[arg]};
+    loop_walk(&s->k->body, look_for_local, &l);
+    *out = l.local;
+    for (int i = 0; i < s->k->params.n; i++)
+        if (!strcmp(s->k->params.data[i]->var.name, s->args[arg])) *out = s->k->params.data[i];
+    if (l.team) return schedule_fail(s, "the kernel has a team");
+    return *out || schedule_fail(s, "there is no buffer '%s'", s->args[arg]);
 }
 
 bool schedule_loop(Schedule *s, int arg, const char *kinds, LoopPlace *out) {
@@ -77,23 +131,25 @@ static const char *skip_blanks(const char *p) {
     return p;
 }
 
-static bool read_word(Schedule *s, const char **p, const char *stop, const char **out) {
+// The word from *p to `stop` or to a comma outside of parentheses.
+static bool read_word(Schedule *s, const char **p, char stop, const char **out) {
     const char *start = skip_blanks(*p);
-    size_t n = strcspn(start, stop);
+    size_t n = 0;
+    for (int open = 0; start[n] && (open || (start[n] != stop && start[n] != ',')); n++) open += (start[n] == '(') - (start[n] == ')');
+    *p = start + n;
     while (n && isspace((unsigned char)start[n - 1])) n--;
     *out = arena_strndup(s->p->arena, start, n);
-    *p = start + n;
     return n > 0;
 }
 
 static bool read_primitive(Schedule *s, const char **p) {
     s->nargs = 0;
     s->name = "text";
-    if (!read_word(s, p, "(", &s->name) || **p != '(') return schedule_fail(s, "expected '(' at '%.20s'", *p);
+    if (!read_word(s, p, '(', &s->name) || **p != '(') return schedule_fail(s, "expected '(' at '%.20s'", *p);
     ++*p;
     while (*(*p = skip_blanks(*p)) && **p != ')') {
         if (s->nargs == SCHEDULE_ARGS) return schedule_fail(s, "more than %d arguments", SCHEDULE_ARGS);
-        if (!read_word(s, p, ",)", &s->args[s->nargs++])) return schedule_fail(s, "empty argument");
+        if (!read_word(s, p, ')', &s->args[s->nargs++])) return schedule_fail(s, "empty argument");
     }
     if (**p != ')') return schedule_fail(s, "')' is missing");
     ++*p;

@@ -12,6 +12,19 @@ static Stmt *new_loop(Schedule *s, Block *like, const char *name, const Dim *hi,
     return loop_for(s->p, &b, name, dim_int(s->p->dims, 0), hi, kind);
 }
 
+// A break that leaves this loop, not one of a loop inside.
+static bool is_left_early(const Block *b) {
+    for (int i = 0; i < b->n; i++) {
+        const Stmt *s = b->data[i];
+        if (s->kind == ST_BREAK || (s->kind == ST_IF && (is_left_early(&s->body) || is_left_early(&s->orelse)))) return true;
+    }
+    return false;
+}
+
+static void find_barrier(void *ctx, Stmt *s) {
+    if (s->kind == ST_BARRIER) *(bool *)ctx = true;
+}
+
 static void put(Schedule *s, LoopPlace at, Stmt *now) {
     (void)s;
     at.block->data[at.at] = now;
@@ -43,11 +56,18 @@ bool schedule_split(Schedule *s) {
         return schedule_fail(s, "the third argument is mask, peel or branch, not '%s'", s->args[2]);
     Stmt *f = at.stmt;
     if (f->step != 1) return schedule_fail(s, "loop '%s' has a step", s->args[0]);
+    if (f->unroll) return schedule_fail(s, "loop '%s' is unrolled", s->args[0]);
+    if (f->parallel && peel) return schedule_fail(s, "loop '%s' is parallel: it stays one loop with mask or branch", s->args[0]);
+    if (is_left_early(&f->body)) return schedule_fail(s, "loop '%s' is left by break", s->args[0]);
     DimTable *t = s->p->dims;
     Arena *a = s->p->arena;
-    const Dim *extent = extent_of(s, f), *size = dim_int(t, n), *rest = dim_mod(t, extent, size), *whole = dim_floordiv(t, extent, size);
+    const Dim *extent = dim_max(t, extent_of(s, f), dim_int(t, 0)), *size = dim_int(t, n), *rest = dim_mod(t, extent, size),
+              *whole = dim_floordiv(t, extent, size);
     bool exact = dim_is(rest, 0);
     const Dim *blocks = peel && !exact ? whole : dim_ceildiv(t, extent, size);
+    bool barrier = false;
+    loop_walk(&f->body, find_barrier, &barrier);
+    if (barrier && !exact && !peel) return schedule_fail(s, "loop '%s' has a barrier, which cannot stand under a condition", s->args[0]);
     Stmt *outer = new_loop(s, at.block, arena_printf(a, "%s_o", s->args[0]), blocks, f->loop);
     Stmt *inner = new_loop(s, at.block, arena_printf(a, "%s_i", s->args[0]), size, f->loop);
     const Dim *index = dim_add(t, f->lo, dim_add(t, dim_muli(t, outer->sym, n), inner->sym));
@@ -85,6 +105,7 @@ bool schedule_fuse(Schedule *s) {
         return schedule_fail(s, "'%s' is not all of the body of '%s'", s->args[1], s->args[0]);
     DimTable *t = s->p->dims;
     const Dim *ei = extent_of(s, i), *ej = extent_of(s, j);
+    if (i->unroll || j->unroll) return schedule_fail(s, "a loop is unrolled");
     if (dim_has_symbol(ej, i->sym) || i->step != 1 || j->step != 1) return schedule_fail(s, "the loops do not form a rectangle");
     Stmt *f = new_loop(s, at.block, arena_printf(s->p->arena, "%s_%s", s->args[0], s->args[1]), dim_mul(t, ei, ej), LOOP_PAR);
     const Dim *from[] = {i->sym, j->sym};

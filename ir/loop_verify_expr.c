@@ -87,14 +87,16 @@ void verify_visit_dim(void *ctx, const Dim **d) {
     verify_dim(ctx, *d);
 }
 
-// d at the iteration that makes it largest (or smallest), over the loops whose iterations are all reached; unknown signs stay symbolic.
+// d at the iteration that makes it largest (or smallest), over the loops whose iterations all reach the place: not those around a loop that
+// may be empty or ends early. Unknown signs stay symbolic.
 static const Dim *extreme(Verifier *v, const Dim *d, bool largest) {
     DimTable *t = v->p->dims;
     for (int i = v->loops.n - 1; i >= 0; i--) {
         const OpenLoop *l = &v->loops.data[i];
         const Dim *coeff, *rest;
         int64_t k;
-        if (!l->sure || !l->s->sym || !dim_has_symbol(d, l->s->sym)) continue;
+        if (!l->sure) break;
+        if (!l->s->sym || !dim_has_symbol(d, l->s->sym)) continue;
         if (!dim_linear(t, d, l->s->sym, &coeff, &rest) || !dim_is_int(coeff, &k)) continue;
         const Dim *end = (k > 0) == largest ? loop_last(t, l->s->lo, l->s->hi, l->s->step) : l->s->lo;
         d = dim_add(t, dim_mul(t, coeff, end), rest);
