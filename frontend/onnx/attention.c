@@ -182,10 +182,6 @@ static Value *scores_output(const Attention *a) {
 }
 
 // ---- Attention ----
-static Value *own_value(ImportNode *n, Value *x) { // an output must not be an input itself
-    return x->def ? x : g_map(&n->b, 1, &x, x_arg(n->arena, 0, x->type));
-}
-
 static bool attention_operands(Attention *a) {
     ImportNode *n = a->n;
     int64_t heads = attr_int(n, "q_num_heads"), kv_heads = attr_int(n, "kv_num_heads");
@@ -199,7 +195,7 @@ static bool attention_operands(Attention *a) {
     a->v = a->k ? with_past(n, past_v, a->v) : NULL;
     if (!a->v) return false;
     a->past = past_k ? past_k->shape[2] : dim_int(n->dims, 0);
-    for (int i = 0; i < 2; i++) n->out[1 + i] = n->nout > 1 + i && n->wanted[1 + i] ? own_value(n, i ? a->v : a->k) : NULL;
+    for (int i = 0; i < 2; i++) n->out[1 + i] = n->nout > 1 + i && n->wanted[1 + i] ? i ? a->v : a->k : NULL;
     a->k = share_heads(n, a->k, a->q->shape[1]);
     a->v = a->k ? share_heads(n, a->v, a->q->shape[1]) : NULL;
     return a->v != NULL;

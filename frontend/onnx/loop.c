@@ -4,8 +4,9 @@
 //   Scan   body(states…, slices…) -> states…, scanned…   with slice i of each scan input at iteration i; the trip count is the scanned
 //   extent
 // A carried value's extents are those of its initial value where the body gives them back unchanged; one that the body changes becomes a
-// symbol of the region, and the body is imported again under it, until nothing changes any more.
-#include "importer.h"
+// symbol of the region, and the body is imported again under it, until nothing changes any more. A first look (loop_study.c) takes out what
+// the body never changes, and finds loops that only count.
+#include "loop.h"
 #include <string.h>
 
 typedef struct {
@@ -20,6 +21,7 @@ typedef struct {
     Value *trip, *cond;
     int ncarried, nslices, nscanned;
     Value **init;
+    bool *fixed, counted; // see LoopStudy
     Slice *slices;
     const Dim ***shape; // of the carried values inside
 } LoopSpec;
@@ -57,19 +59,25 @@ static Region *loop_region(ImportNode *n, const LoopSpec *l) {
     Value *iteration = graph_param(r, NULL, DT_i64, 0, NULL);
     graph_param(r, NULL, DT_bool, 0, NULL);
     if (!l->scan) args[nargs++] = iteration, args[nargs++] = always(&n->b); // the body runs while the condition holds: it sees true
-    for (int i = 0; i < l->ncarried; i++) args[nargs++] = graph_param(r, NULL, l->init[i]->type, l->init[i]->rank, l->shape[i]);
+    for (int i = 0; i < l->ncarried; i++)
+        args[nargs++] = l->fixed[i] ? l->init[i] : graph_param(r, NULL, l->init[i]->type, l->init[i]->rank, l->shape[i]);
     for (int i = 0; i < l->nslices; i++) args[nargs++] = slice_at(&n->b, &l->slices[i], iteration);
     bool ok = attr_inline(n, "body", nargs, args, &nouts, &outs);
     if (ok && l->scan) vec_push(n->arena, &r->yields, always(&n->b));
+    if (ok && !l->scan && l->counted) outs[0] = always(&n->b);
     if (ok && !l->scan) ok = (outs[0] = scalar_value(n, outs[0], DT_bool, "the body's condition")) != NULL;
-    for (int i = 0; ok && i < nouts; i++) vec_push(n->arena, &r->yields, outs[i]);
+    for (int i = 0; ok && i < nouts; i++) {
+        int carried = i - !l->scan;
+        if (carried < 0 || carried >= l->ncarried || !l->fixed[carried]) vec_push(n->arena, &r->yields, outs[i]);
+    }
     n->b.region = around;
     return ok ? r : NULL;
 }
 
 static bool check_yields(ImportNode *n, const LoopSpec *l, const Region *r) {
-    for (int i = 0; i < l->ncarried; i++) {
-        const Value *y = r->yields.data[1 + i], *x = l->init[i];
+    for (int i = 0, k = 1; i < l->ncarried; i++) {
+        if (l->fixed[i]) continue;
+        const Value *y = r->yields.data[k++], *x = l->init[i];
         if (y->type != x->type)
             return import_fail(n, "carried value %d is %s, the body gives %s", i, import_shape_text(n, x), import_shape_text(n, y));
         if (y->rank != x->rank)
@@ -82,8 +90,9 @@ static bool check_yields(ImportNode *n, const LoopSpec *l, const Region *r) {
 // Makes a symbol of each carried extent that the body does not give back; false when there was none.
 static bool widen(ImportNode *n, LoopSpec *l, const Region *r) {
     bool changed = false;
-    for (int i = 0; i < l->ncarried; i++) {
-        const Value *y = r->yields.data[1 + i];
+    for (int i = 0, at = 1; i < l->ncarried; i++) {
+        if (l->fixed[i]) continue;
+        const Value *y = r->yields.data[at++];
         for (int k = 0; k < y->rank; k++) {
             if (dim_eq(n->dims, y->shape[k], l->shape[i][k]) == YES) continue;
             const Sym *s = dim_as_symbol(l->shape[i][k]);
@@ -113,16 +122,26 @@ static Region *import_body(ImportNode *n, LoopSpec *l) {
     }
 }
 
-static Node *import_loop_node(ImportNode *n, LoopSpec *l) {
-    int nouts = attr_graph_outputs(n, "body") - !l->scan;
+// Sets n->out. false after a fault.
+static bool import_loop_node(ImportNode *n, LoopSpec *l) {
+    int nouts = attr_graph_outputs(n, "body") - !l->scan, ncarried = 0;
     l->nscanned = nouts - l->ncarried;
-    if (l->nscanned < 0)
-        return import_fail(n, "its body has %d outputs beside the condition, expected at least %d", nouts, l->ncarried), NULL;
-    if (n->nout > nouts) return import_fail(n, "has %d outputs, its body gives %d", n->nout, nouts), NULL;
-    for (int i = 0; i < l->ncarried; i++)
-        if (!l->init[i]) return import_fail(n, "the initial value of carried value %d is missing", i), NULL;
+    if (l->nscanned < 0) return import_fail(n, "its body has %d outputs beside the condition, expected at least %d", nouts, l->ncarried);
+    if (n->nout > nouts) return import_fail(n, "has %d outputs, its body gives %d", n->nout, nouts);
     Region *r = import_body(n, l);
-    return r ? g_loop(&n->b, l->trip, l->cond, l->ncarried, l->init, r, l->nscanned) : NULL;
+    if (!r) return false;
+    Value **init = ARENA_ARRAY(n->arena, Value *, l->ncarried + 1);
+    for (int i = 0; i < l->ncarried; i++)
+        if (!l->fixed[i]) init[ncarried++] = l->init[i];
+    Node *node = g_loop(&n->b, l->trip, l->cond, ncarried, init, r, l->nscanned);
+    for (int i = 0, at = 0; i < n->nout; i++) n->out[i] = i < l->ncarried && l->fixed[i] ? l->init[i] : node->out[at++];
+    return true;
+}
+
+static bool check_init(ImportNode *n, int ncarried, Value *const *init) {
+    for (int i = 0; i < ncarried; i++)
+        if (!init[i]) return import_fail(n, "the initial value of carried value %d is missing", i);
+    return true;
 }
 
 // ---- Loop ----
@@ -140,10 +159,15 @@ bool import_loop(ImportNode *n) {
     LoopSpec l = {.ncarried = n->nin > 2 ? n->nin - 2 : 0, .init = n->in + 2};
     l.trip = trip_count(n);
     l.cond = n->nin > 1 && n->in[1] ? scalar_value(n, n->in[1], DT_bool, "the condition") : always(&n->b);
-    if (!l.trip || !l.cond) return false;
-    Node *node = import_loop_node(n, &l);
-    for (int i = 0; node && i < n->nout; i++) n->out[i] = node->out[i];
-    return node != NULL;
+    if (!l.trip || !l.cond || !check_init(n, l.ncarried, l.init)) return false;
+    LoopStudy s = {
+        .trip = l.trip, .cond = l.cond, .ncarried = l.ncarried, .init = l.init, .fixed = ARENA_ARRAY(n->arena, bool, l.ncarried + 1)};
+    if (!loop_study(n, &s)) return false;
+    l.trip = s.trip;
+    l.cond = s.cond;
+    l.fixed = s.fixed;
+    l.counted = s.counted;
+    return import_loop_node(n, &l);
 }
 
 // ---- Scan ----
@@ -199,15 +223,15 @@ static bool scan(ImportNode *n, int nstates, int nslices, Value **in) {
     if (!scan_slices(n, &l, in + nstates)) return false;
     l.trip = g_dims(&n->b, -1, &l.slices[0].len);
     l.cond = always(&n->b);
-    Node *node = import_loop_node(n, &l);
-    if (!node) return false;
+    l.fixed = ARENA_ARRAY(n->arena, bool, nstates + 1);
+    if (!check_init(n, nstates, in) || !import_loop_node(n, &l)) return false;
     IntList axes = {NULL, 0}, directions = {NULL, 0};
     if (n->version >= 9 &&
         (!list_items(n, "scan_output_axes", l.nscanned, &axes) || !list_items(n, "scan_output_directions", l.nscanned, &directions)))
         return false;
     for (int i = 0; i < n->nout; i++) {
         int k = i - nstates;
-        n->out[i] = k < 0 ? node->out[i] : place_scanned(n, node->out[i], item(axes, k), item(directions, k) == 1);
+        if (k >= 0) n->out[i] = place_scanned(n, n->out[i], item(axes, k), item(directions, k) == 1);
         if (!n->out[i]) return false;
     }
     return true;

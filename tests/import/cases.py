@@ -162,6 +162,19 @@ case("loop ends itself", model([node("Loop", ["m", "t", "x"], ["y"], body=body(
     XM, XY[1], init=[tensor("two", I64(1)), tensor("t", np.array(True))]), {"x": X, "m": I64(10)})
 case("loop not entered", model([node("Loop", ["m", "t", "x"], ["y"], body=body([node("Neg", ["v"], ["w"])], [("w", F)], [("v", F)]))],
                                XM, XY[1], init=[tensor("t", np.array(False))]), {"x": X, "m": I64(3)})
+NEXT = [node("Add", ["t", "step"], ["u"]), node("Add", ["v", "w"], ["z"])]
+COUNTED = dict(outs=[("u", T.INT64), ("n2", T.INT64), ("z", F), ("w2", F), ("z2", F)], carried=[("t", T.INT64), ("k", T.INT64), ("v", F), ("w", F)])
+SAME = [node("Identity", [a], [b]) for a, b in (("k", "n2"), ("w", "w2"), ("z", "z2"))]
+COUNTS = [tensor("step", I64(2)), tensor("zero", I64(0)), tensor("t0", np.array(True)), tensor("five", I64(5)), tensor("down", I64(-2))]
+case("loop counted", model([node("Size", ["x"], ["n"]), node("Less", ["zero", "n"], ["c"]), node("Loop", ["", "c", "zero", "n", "x", "x"], ["u0", "m", "y", "p", "s"], body=body(
+    NEXT + [node("Less", ["u", "k"], ["on"])] + SAME, cond="on", **COUNTED))], XY[0], [value("y"), value("s"), value("p"), value("m", None, T.INT64)], init=COUNTS),
+     [{"x": X}, {"x": X[:1]}])
+case("loop counted down", model([node("Loop", ["", "t0", "five", "zero", "x", "x"], ["r", "k0", "y", "p0", "s"], body=body(
+    [node("Add", ["t", "down"], ["u"]), NEXT[1], node("Greater", ["u", "k"], ["on"])] + SAME, cond="on", **COUNTED))], XY[0],
+    [value("y"), value("s"), value("r", None, T.INT64)], init=COUNTS), {"x": X})
+case("loop counted by its iteration", model([node("Loop", ["m", "t0", "x"], ["y", "s"], body=body(
+    [node("Neg", ["v"], ["w"]), node("Add", ["w", "x"], ["q"]), node("LessOrEqual", ["i", "step"], ["on"])], [("q", F), ("w", F)], [("v", F)], "on"))],
+    XY[0], [value("y"), value("s")], init=COUNTS + [tensor("m", I64(9))]), {"x": X})
 case("loop in if", model([node("If", ["c"], ["y"], **branches(
     ([node("Loop", ["k", "", "x"], ["t"], body=body([node("Mul", ["v", "x"], ["w"])], [("w", F)], [("v", F)]))], ["t"]), ([node("Neg", ["x"], ["e"])], ["e"])))],
     XC, XY[1], init=[tensor("k", I64(3))]), BOOLS)
