@@ -37,19 +37,16 @@ static bool is_written(const Stage *g) {
     return false;
 }
 
-// No other buffer that the loop's body uses may be the same memory, as far as that matters: an element of a `same` buffer is written after
-// it was read, so reading it earlier does no harm.
+// No other buffer that the loop's body uses may be the same memory, where one of the two is written.
 static bool check_alias(Stage *g) {
     Effects e = {.arena = g->p->arena};
     for (int i = 0; i < g->at.stmt->body.n; i++) effects_add(&e, g->at.stmt->body.data[i]);
-    bool written = is_written(g);
     for (int i = 0; i < e.writes.n; i++) {
         const LoopBuffer *w = e.writes.data[i]->owner;
-        AliasKind kind = w == g->b ? ALIAS_DISJOINT : kernel_alias(w, g->b);
-        if (kind == ALIAS_MAY || (written && kind == ALIAS_SAME))
+        if (w != g->b && kernel_alias(w, g->b) != ALIAS_DISJOINT)
             return schedule_fail(g->s, "'%s' may overlap '%s'", w->var.name, g->b->var.name);
     }
-    for (int i = 0; i < e.reads.n && written; i++) {
+    for (int i = 0; i < e.reads.n && is_written(g); i++) {
         const LoopBuffer *r = e.reads.data[i]->owner;
         if (r != g->b && kernel_alias(g->b, r) != ALIAS_DISJOINT)
             return schedule_fail(g->s, "'%s' may overlap '%s'", r->var.name, g->b->var.name);

@@ -76,7 +76,7 @@ static bool read_condition(Version *v) {
     if (!v->cond) return schedule_fail(s, "condition '%s': %s", s->args[1], ps.error);
     while (*text == ' ') text++;
     if (*text) return schedule_fail(s, "condition '%s': expected its end at '%s'", s->args[1], text);
-    return v->cond->op != X_const || schedule_fail(s, "condition '%s' is always %s", s->args[1], v->cond->k_scalar.i ? "true" : "false");
+    return true;
 }
 
 // ---- equations ----
@@ -198,6 +198,13 @@ static void decide_expr(void *ctx, const Expr **e) {
     *e = expr_rewrite(v->p->arena, *e, decide_node, v);
 }
 
+// A condition that the symbols' ranges decide would leave a case that never happens.
+static bool check_condition(Version *v) {
+    Schedule *s = v->s;
+    decide_expr(v, &v->cond);
+    return v->cond->op != X_const || schedule_fail(s, "condition '%s' is always %s", s->args[1], v->cond->k_scalar.i ? "true" : "false");
+}
+
 static void cut_block(Version *v, Block *b);
 
 // What is left of x, appended to `to`.
@@ -244,7 +251,7 @@ bool schedule_version(Schedule *s) {
     if (barrier) return schedule_fail(s, "'%s' has a barrier", s->args[0]);
     if (v.at.stmt->parallel) return schedule_fail(s, "'%s' is parallel", s->args[0]);
     collect_scope(&v);
-    if (!read_condition(&v)) return false;
+    if (!read_condition(&v) || !check_condition(&v)) return false;
     Block whole = {.data = &v.at.stmt, .n = 1, .cap = 1, .names = v.at.block->names}, made = loop_block(v.at.block);
     Stmt *choice = loop_if(s->p, &made, v.cond);
     loop_copy(s->p, &choice->orelse, &whole);

@@ -302,6 +302,8 @@ static const struct {
     {2, "stage(w, j, c)", "is taken"},
     {2, "version(i, dim(c) == 1)", "condition 'dim(c) == 1'"},
     {2, "version(i, x[0] == 1.0)", "condition 'x[0] == 1.0'"},
+    {2, "version(i, dim(mod(M, 16)) == 0)", "is always false"},
+    {2, "version(i, dim(N) > 0)", "is always true"},
     {2, "tensorize(j, fmadd_f32x8)", "is not fmadd_f32x8"},
     {2, "tensorize(j, no_such_row)", "there is no instruction"},
     {6, "store_at(t, i)", "is used outside of"},
@@ -314,6 +316,7 @@ static const struct {
     {7, "stage(u, j, us)", "may overlap"},
     {7, "compute_at(a, l)", "cannot move"},
     {8, "compute_at(i, j)", "cannot move"},
+    {8, "stage(x, i, xs)", "may overlap"},
     {12, "stage(y, i, ys)", "is left by break"},
     {15, "compute_at(i, j, root)", NULL},
 };
