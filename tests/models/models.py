@@ -56,6 +56,8 @@ MODELS = [
     Model("deimv2-atto", [{"images": "f32[1,3,320,320]", "orig_target_sizes": "i64[1,2]=320"}]),
     # ONNX Runtime's sigmoid is 0 where it is below 1e-16.
     Model("credsweeper", [{"feature_input": "f32[1,529]", "line_input": "f32[1,20,101]", "value_input": "f32[1,20,101]", "variable_input": "f32[1,20,101]"}, {"feature_input": "f32[3,529]", "line_input": "f32[3,33,101]", "value_input": "f32[3,33,101]", "variable_input": "f32[3,33,101]"}], options=["--atol=1e-15"]),
+    Model("onnx2c-treeensemble", [{"float_input": "f32[1,25]"}]),
+    Model("skl-predictable-tsne", [{"input": "f32[1,64]"}, {"input": "f32[3,64]"}]),
     Model("deeplab-v3-mnv2", [{"sub_7": "f32[1,257,257,3]"}]),
     Model("mlperf-kws-dscnn-fp32", [{"input_1": "f32[1,49,10,1]"}, {"input_1": "f32[3,49,10,1]"}]),
     Model("mcunet-vww-int8", [{"input_0_f.1": "f32[1,80,80,3]"}], quantised=True),

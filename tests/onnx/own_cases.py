@@ -135,8 +135,59 @@ def dynamic_lstm():
     yield one_node("test_own_dynamic_quantize_lstm", node, inputs, {"y": np.stack(outputs)[:, None], "yh": h[None].astype(np.float32)})
 
 
+# ---- ai.onnx.ml ----
+MODES = {"BRANCH_LEQ": np.less_equal, "BRANCH_LT": np.less, "BRANCH_GTE": np.greater_equal, "BRANCH_GT": np.greater}
+
+
+def random_trees(rng, trees, features, targets, stem):
+    """Attributes of a tree ensemble, and a function that evaluates it on one row."""
+    a = {f"nodes_{k}": [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")}
+    a |= {f"{stem}_{k}": [] for k in ("treeids", "nodeids", "ids", "weights")}
+
+    def grow(tree, number, depth):
+        """Appends a subtree whose root is `number`; returns its evaluation and the next free number."""
+        leaf = depth == 0 or rng.random() < 0.2
+        place = len(a["nodes_nodeids"])
+        feature, value, mode, missing = int(rng.integers(features)), float(np.float32(rng.standard_normal())), str(rng.choice(list(MODES))), int(rng.integers(2))
+        for key, v in zip(a, (tree, number, feature, value, "LEAF" if leaf else mode, 0, 0, 0 if leaf else missing)):
+            a[key].append(v)
+        if leaf:
+            weights = rng.standard_normal(targets).astype(np.float32)
+            for k, w in enumerate(weights):
+                for key, v in zip(list(a)[8:], (tree, number, k, float(w))):
+                    a[key].append(v)
+            return (lambda x: weights), number + 1
+        yes, free = grow(tree, number + 1, depth - 1)
+        a["nodes_truenodeids"][place] = number + 1
+        a["nodes_falsenodeids"][place] = free
+        no, free = grow(tree, free, depth - 1)
+        return (lambda x: (yes if MODES[mode](x[feature], np.float32(value)) or (missing and np.isnan(x[feature])) else no)(x)), free
+
+    roots = [grow(t, 0, 4)[0] for t in range(trees)]
+    return a, lambda x: np.array([np.sum([r(row) for r in roots], axis=0) for row in x], np.float32)
+
+
+def ml_cases():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((7, 5)).astype(np.float32)
+    x[2, 1] = x[4] = np.nan
+    attributes, evaluate = random_trees(rng, 6, 5, 3, "class")
+    scores = evaluate(x)
+    soft = np.exp(scores - scores.max(1, keepdims=True))
+    labels = np.array([10, -3, 7])
+    node = helper.make_node("TreeEnsembleClassifier", ["x"], ["l", "s"], domain="ai.onnx.ml", classlabels_int64s=labels, post_transform="SOFTMAX", **attributes)
+    yield one_node("test_own_tree_classifier", node, {"x": x}, {"l": labels[scores.argmax(1)], "s": soft / soft.sum(1, keepdims=True)})
+    attributes, evaluate = random_trees(rng, 5, 5, 2, "target")
+    base = np.array([0.5, -1], np.float32)
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=2, base_values=base, **attributes)
+    yield one_node("test_own_tree_regressor", node, {"x": x}, {"y": evaluate(x) + base})
+    node = helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1.0, 2, 3, 4, 5], scale=[0.5])
+    yield one_node("test_own_scaler", node, {"x": x}, {"y": (x - np.arange(1, 6, dtype=np.float32)) * np.float32(0.5)})
+
+
 def collect():
     yield from global_lp_pool()
     yield from qlinear_cases()
     yield from random_cases()
     yield from dynamic_lstm()
+    yield from ml_cases()
