@@ -480,16 +480,17 @@ bool import_eye_like(ImportNode *n) {
 // upper: keep column - row >= k.
 bool import_trilu(ImportNode *n) {
     Value *x = n->in[0];
-    const Dim *const *k = NULL;
-    int count;
+    int64_t zero = 0;
     if (x->rank < 2) return import_fail(n, "input has rank %d, at least 2 is needed", x->rank);
-    if (n->nin > 1 && n->in[1] && !import_content(n, 1, &k, &count)) return false;
-    const Dim *diagonal = k ? k[0] : dim_of(n, 0);
+    Value *k = n->nin > 1 && n->in[1] ? n->in[1] : g_const_ints(&n->b, DT_i64, -1, &zero);
+    if (k->type != DT_i64 || dim_eq(n->dims, value_size(n->b.g, k), dim_of(n, 1)) == NO)
+        return import_fail(n, "k is %s, one i64 is needed", import_shape_text(n, k));
+    Value *in[] = {x, g_reshape(&n->b, k, 0, NULL)};
     const Dim *offset = dim_sub(n->dims, axis_sym(n, x->rank - 1, x->shape[x->rank - 1]), axis_sym(n, x->rank - 2, x->shape[x->rank - 2]));
     XOp keep = attr_int(n, "upper") ? X_ge : X_le;
-    const Expr *kept = x_op2(n->arena, keep, x_dim(n->arena, offset), x_dim(n->arena, diagonal));
+    const Expr *kept = x_op2(n->arena, keep, x_cast(n->arena, DT_i64, x_dim(n->arena, offset)), x_arg(n->arena, 1, DT_i64));
     const Expr *body = x_op3(n->arena, X_select, kept, x_arg(n->arena, 0, x->type), x_int(n->arena, x->type, 0));
-    n->out[0] = g_map_shape(&n->b, 1, &x, body, x->rank, (DimArray)x->shape);
+    n->out[0] = g_map_shape(&n->b, 2, in, body, x->rank, (DimArray)x->shape);
     return true;
 }
 
@@ -522,8 +523,9 @@ bool import_space_to_depth(ImportNode *n) {
     if (x->rank != 4 || block < 1) return import_fail(n, "rank 4 and a positive blocksize are needed");
     const Dim *b = dim_of(n, block), *h = dim_floordiv(t, x->shape[2], b), *w = dim_floordiv(t, x->shape[3], b);
     const Dim *split[] = {x->shape[0], x->shape[1], h, b, w, b};
-    static const int64_t perm[] = {0, 3, 5, 1, 2, 4};
+    bool crd = attr_exists(n, "mode") && !strcmp(attr_string(n, "mode"), "CRD");
+    static const int64_t dcr_perm[] = {0, 3, 5, 1, 2, 4}, crd_perm[] = {0, 1, 3, 5, 2, 4};
     const Dim *joined[] = {x->shape[0], dim_muli(t, x->shape[1], block * block), h, w};
-    n->out[0] = regroup(n, x, 6, split, perm, joined);
+    n->out[0] = regroup(n, x, 6, split, crd ? crd_perm : dcr_perm, joined);
     return true;
 }
