@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 
 @dataclass
@@ -185,9 +186,27 @@ def ml_cases():
     yield one_node("test_own_scaler", node, {"x": x}, {"y": (x - np.arange(1, 6, dtype=np.float32)) * np.float32(0.5)})
 
 
+# ---- forms that no case of the package has; its reference evaluator says what comes out ----
+def referenced(name, node, inputs, opset=22):
+    infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()]
+    graph = helper.make_graph([node], name, infos, [helper.make_tensor_value_info("y", 1, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return one_node(name, node, inputs, {"y": ReferenceEvaluator(model).run(None, inputs)[0]}, opset)
+
+
+def roi_cases():
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((2, 3, 9, 11)).astype(np.float32)
+    rois = np.array([[0, 0, 10, 8], [1.5, 2, 4.25, 7], [-3, -3, 2, 2], [5, 5, 5.5, 5.5]], np.float32)
+    for mode in "avg", "max":
+        node = helper.make_node("RoiAlign", ["x", "r", "b"], ["y"], output_height=2, output_width=3, sampling_ratio=0, spatial_scale=0.9, mode=mode)
+        yield referenced(f"test_own_roialign_adaptive_{mode}", node, {"x": x, "r": rois, "b": np.array([1, 0, 0, 1])})
+
+
 def collect():
     yield from global_lp_pool()
     yield from qlinear_cases()
     yield from random_cases()
     yield from dynamic_lstm()
     yield from ml_cases()
+    yield from roi_cases()
