@@ -25,12 +25,18 @@ static char *read_text(Arena *a, const char *path, Diag *d) {
     return text;
 }
 
+// A text that the verifier refuses is its author's fault, a Graph or Program that we made is ours.
+static bool verified_text(bool ok, Diag *d) {
+    if (!ok) d->code = EXIT_MODEL;
+    return ok;
+}
+
 static bool read_loop(Pipeline *p, const char *path, Diag *d) {
     char *text = read_text(p->arena, path, d);
     if (!text) return false;
     p->own_dims = dim_table_new();
     p->program = loop_parse(text, path, p->own_dims, NULL, NULL, d);
-    return p->program && loop_verify(p->program, d);
+    return p->program && verified_text(loop_verify(p->program, d), d);
 }
 
 bool pipeline_import(Pipeline *p, const char *path, Diag *d) {
@@ -40,10 +46,10 @@ bool pipeline_import(Pipeline *p, const char *path, Diag *d) {
     if (!strcmp(path_suffix(path), ".graph")) {
         char *text = read_text(p->arena, path, d);
         p->graph = text ? graph_parse(text, path, d) : NULL;
-    } else {
-        p->model = frontend_read(path, d);
-        p->graph = p->model ? frontend_import(p->model, &p->frontend, d) : NULL;
+        return p->graph && verified_text(graph_verify(p->graph, d), d);
     }
+    p->model = frontend_read(path, d);
+    p->graph = p->model ? frontend_import(p->model, &p->frontend, d) : NULL;
     return p->graph && graph_verify(p->graph, d);
 }
 

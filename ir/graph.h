@@ -186,13 +186,17 @@ typedef struct {
 const GTemplateInfo *gtemplate_info(const char *kind); // NULL when unknown
 
 // ---- builders: infer type, shape and content, append to the region's end, return the (first) output ----
-// They assert their preconditions; the frontend checks shapes before and reports. `where` carries the ONNX node's label, operator and
-// number into new nodes.
+// They assert their preconditions, ranks and axes above all: the frontend checks and reports those before. Extents and types that disagree
+// it may learn from the Builder (notes_faults). label, onnx and onnx_id go into new nodes.
 typedef struct {
     Graph *g;
     Region *region;
     const char *label, *onnx;
     int onnx_id;
+    // What to do where extents or types that must agree do not: true: the first such fault is noted here as text and the builder goes on
+    // (with the first operand's); false: an assertion fails.
+    bool notes_faults;
+    const char *fault;
 } Builder;
 
 Value *g_const(Builder *b, DType t, int rank, const Dim *const *shape, Data data);
@@ -201,6 +205,7 @@ Value *g_const_float(Builder *b, DType t, double v);               // rank 0
 Value *g_dims(Builder *b, int n, const Dim *const *d);             // rank 1 i64; n < 0: a scalar of d[0]
 // Shape = numpy broadcast of the inputs' (an extent of 1 gives way; two unknown ones must be equal or become a check).
 Value *g_map(Builder *b, int n, Value *const *in, const Expr *body);
+void graph_build_fault(Builder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3))); // notes it, or fails an assertion
 const Dim *graph_broadcast_extent(Builder *b, const Dim *x, const Dim *y); // of one axis; adds the check that a proof leaves open
 Value *g_map_shape(Builder *b, int n, Value *const *in, const Expr *body, int rank, const Dim *const *shape);
 Value *g_map1(Builder *b, XOp op, Value *x);

@@ -1,8 +1,8 @@
 // The Graph's builders: each appends one core operation and infers its outputs' type, shape and content.
 //
 // Shapes follow graph.def. What a proof leaves open (extents that must agree, sizes that must be equal) becomes a `check` node in front;
-// what is disproved is an assertion, since the frontend has reported it before. Views that operators share are in graph_views.c, control in
-// graph_control.c.
+// what is disproved is noted in the Builder where it asks for that, else an assertion fails. Views that operators share are in
+// graph_views.c, control in graph_control.c.
 #include "graph.h"
 
 #include <assert.h>
@@ -11,8 +11,27 @@
 static Value *finish(Builder *b, Node *n, DType t, int rank, const Dim *const *shape) {
     assert(rank <= GRAPH_MAX_RANK);
     graph_value_type(b->g, n->out[0], t, rank, shape);
-    graph_infer_content(b->g, n);
+    if (!b->fault) graph_infer_content(b->g, n);
     return n->out[0];
+}
+
+void graph_build_fault(Builder *b, const char *fmt, ...) {
+    assert(b->notes_faults && "extents or types disagree");
+    if (b->fault) return;
+    Str s = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    str_vprintf(&s, fmt, ap);
+    va_end(ap);
+    b->fault = arena_strdup(b->g->arena, s.data);
+    str_free(&s);
+}
+
+// y, or in its place something of type t when its type is another one: a fault.
+static Value *same_type(Builder *b, DType t, Value *y, Value *other) {
+    if (y->type == t) return y;
+    graph_build_fault(b, "operands of types %s and %s, which must be the same", dtype_name(t), dtype_name(y->type));
+    return t == DT_str || y->type == DT_str ? other : g_cast(b, t, y);
 }
 
 static DimList dim_list(Builder *b, int n, const Dim *const *d) {
@@ -88,9 +107,12 @@ const Dim *graph_broadcast_extent(Builder *b, const Dim *x, const Dim *y) {
     const Dim *one = dim_int(t, 1);
     if (dim_eq(t, x, y) == YES || dim_is(y, 1)) return x;
     if (dim_is(x, 1)) return y;
-    assert(!dim_is_int(x, NULL) || !dim_is_int(y, NULL)); // unequal constants: reported by the frontend
     bool one_x = dim_eq(t, x, one) != NO, one_y = dim_eq(t, y, one) != NO;
     const Dim *guard = agree_guard(t, x, one_x, y, one_y);
+    if (dim_ge0(t, guard) == NO && (b->notes_faults || dim_is_int(guard, NULL))) {
+        graph_build_fault(b, "extents %s and %s do not broadcast", dim_text(t, x), dim_text(t, y));
+        return x;
+    }
     g_check(b, NULL, 1, &guard, CODE_SHAPE);
     if (!one_x) return x;
     if (!one_y) return y;
@@ -99,9 +121,29 @@ const Dim *graph_broadcast_extent(Builder *b, const Dim *x, const Dim *y) {
     return dim_mul(t, dim_max(t, x, y), dim_max(t, empty, dim_int(t, 0)));
 }
 
+// v must broadcast to a shape that stands already.
+static void expect_broadcast(Builder *b, const Value *v, int rank, const Dim *const *shape) {
+    DimTable *t = b->g->dims;
+    int skip = rank - v->rank;
+    if (!b->notes_faults) return;
+    if (skip < 0) graph_build_fault(b, "an operand of rank %d does not broadcast to rank %d", v->rank, rank);
+    for (int i = 0; i < v->rank && skip >= 0; i++) {
+        if (dim_is(v->shape[i], 1) || dim_eq(t, v->shape[i], shape[skip + i]) != NO) continue;
+        graph_build_fault(b, "extent %s does not broadcast to %s", dim_text(t, v->shape[i]), dim_text(t, shape[skip + i]));
+    }
+}
+
+static void note_body_fault(void *ctx, const Expr *e) {
+    Builder *b = ctx;
+    const char *wrong = expr_check(b->g->arena, e);
+    if (wrong) graph_build_fault(b, "%s", wrong);
+}
+
 Value *g_map_shape(Builder *b, int n, Value *const *in, const Expr *body, int rank, const Dim *const *shape) {
     Node *node = graph_add_node(b, G_map, n, in, 1);
     node->body = body;
+    for (int i = 0; i < n; i++) expect_broadcast(b, in[i], rank, shape);
+    if (b->notes_faults) expr_visit(body, note_body_fault, b);
     return finish(b, node, body->type.type, rank, shape);
 }
 
@@ -127,9 +169,8 @@ Value *g_map1(Builder *b, XOp op, Value *x) {
 
 Value *g_map2(Builder *b, XOp op, Value *x, Value *y) {
     Arena *a = b->g->arena;
-    assert(x->type == y->type);
-    Value *in[2] = {x, y};
-    return g_map(b, 2, in, x_op2(a, op, x_arg(a, 0, x->type), x_arg(a, 1, y->type)));
+    Value *in[2] = {x, same_type(b, x->type, y, x)};
+    return g_map(b, 2, in, x_op2(a, op, x_arg(a, 0, x->type), x_arg(a, 1, x->type)));
 }
 
 Value *g_cast(Builder *b, DType t, Value *x) {
@@ -159,8 +200,8 @@ static bool same_shape(Builder *b, const Value *x, int rank, const Dim *const *s
 static void check_equal(Builder *b, const Dim *x, const Dim *y) {
     DimTable *t = b->g->dims;
     Tri same = dim_eq(t, x, y);
-    assert(same != NO);
-    if (same == YES) return;
+    if (same == NO) graph_build_fault(b, "extents %s and %s, which must be equal", dim_text(t, x), dim_text(t, y));
+    if (same != UNKNOWN) return;
     const Dim *guard[2] = {dim_sub(t, x, y), dim_sub(t, y, x)};
     g_check(b, NULL, 2, guard, CODE_SHAPE);
 }
@@ -177,9 +218,11 @@ Value *g_concat(Builder *b, int n, Value *const *in, int axis) {
     if (n == 1) return in[0];
     const Dim *shape[GRAPH_MAX_RANK];
     int rank = in[0]->rank;
+    Value **same = ARENA_ARRAY(b->g->arena, Value *, n);
     for (int i = 0; i < rank; i++) shape[i] = in[0]->shape[i];
+    for (int k = 0; k < n; k++) same[k] = same_type(b, in[0]->type, in[k], in[0]);
     for (int k = 1; k < n; k++) {
-        assert(in[k]->rank == rank && in[k]->type == in[0]->type);
+        assert(in[k]->rank == rank);
         for (int i = 0; i < rank; i++) {
             if (i == axis)
                 shape[i] = dim_add(b->g->dims, shape[i], in[k]->shape[i]);
@@ -187,7 +230,7 @@ Value *g_concat(Builder *b, int n, Value *const *in, int axis) {
                 check_equal(b, shape[i], in[k]->shape[i]);
         }
     }
-    Node *node = graph_add_node(b, G_concat, n, in, 1);
+    Node *node = graph_add_node(b, G_concat, n, same, 1);
     node->axis = axis;
     return finish(b, node, in[0]->type, rank, shape);
 }
@@ -209,6 +252,7 @@ static Node *indexed(Builder *b, GOp op, int nlead, Value *const *lead, int nidx
 Value *g_gather(Builder *b, Value *x, int nidx, Value *const *idx, const Dim *const *v, int rank, const Dim *const *shape,
     const Dim *const *index, int nguard, const Dim *const *guard, Scalar fill) {
     Node *n = indexed(b, G_gather, 1, &x, nidx, idx, v);
+    for (int i = 0; i < nidx; i++) expect_broadcast(b, idx[i], rank, shape);
     n->index = dim_list(b, x->rank, index);
     n->guard = dim_list(b, nguard, guard);
     n->fill = fill;
@@ -217,9 +261,9 @@ Value *g_gather(Builder *b, Value *x, int nidx, Value *const *idx, const Dim *co
 
 Value *g_scatter(Builder *b, Value *x, Value *updates, int nidx, Value *const *idx, const Dim *const *v, const Dim *const *index,
     int nguard, const Dim *const *guard, const char *kind) {
-    assert(x->type == updates->type);
-    Value *lead[2] = {x, updates};
+    Value *lead[2] = {x, same_type(b, x->type, updates, updates)};
     Node *n = indexed(b, G_scatter, 2, lead, nidx, idx, v);
+    for (int i = 0; i < nidx; i++) expect_broadcast(b, idx[i], updates->rank, (const Dim *const *)updates->shape);
     n->index = dim_list(b, x->rank, index);
     n->guard = dim_list(b, nguard, guard);
     n->kind = kind;
@@ -319,7 +363,7 @@ Value *g_contract(Builder *b, const char *subs, Value *x, Value *y, DType out) {
 }
 
 static Node *rowwise(Builder *b, GOp op, const char *kind, Value *x, int naxes, const int64_t *axes) {
-    assert(dtype_is_float(x->type));
+    if (!dtype_is_float(x->type)) graph_build_fault(b, "input has type %s, a float type is needed", dtype_name(x->type));
     Node *n = graph_add_node(b, op, 1, &x, 1);
     n->kind = kind;
     n->axes = sorted_axes(b, naxes, axes);
@@ -346,6 +390,8 @@ Value *g_attention(Builder *b, int nin, Value *const *in, const Expr *score, con
     }
     check_equal(b, q->shape[3], k->shape[3]);
     check_equal(b, k->shape[2], v->shape[2]);
+    const Dim *scores[] = {q->shape[0], q->shape[1], q->shape[2], k->shape[2]};
+    for (int i = 3; i < nin; i++) expect_broadcast(b, in[i], 4, scores);
     Node *n = graph_add_node(b, G_attention, nin, in, 1);
     n->score = score;
     n->prob = prob ? prob : x_arg(b->g->arena, 0, score->type.type);
@@ -370,7 +416,7 @@ Node *g_template(Builder *b, const char *kind, int nin, Value *const *in, int no
     n->dims = dim_list(b, defines.n, (const Dim *const *)defines.data);
     n->flags = int_list(b, flags.n, flags.data);
     for (int i = 0; i < nout; i++) graph_value_type(b->g, n->out[i], types[i], ranks[i], shapes[i]);
-    graph_infer_content(b->g, n);
+    if (!b->fault) graph_infer_content(b->g, n);
     return n;
 }
 

@@ -1,10 +1,10 @@
 // Content: what is known of the elements of small integer and bool tensors, one Dim each, so that the shape computations of a model (Shape,
 // Gather, Unsqueeze, Concat, Reshape …) become dimension expressions and disappear from the run time.
 //
-// Every builder calls graph_infer_content. A rule per operation fills the output's elements from the inputs' contents or gives up; a
-// content is known whole or not at all. Bodies of maps are evaluated over Dims: what depends on a condition is known only when the
-// condition is proven. Symbolic values are taken to fit 32 and 64 bits (they are sizes of tensors); narrower types need an interval that
-// proves it. Bools are 0 and 1.
+// Every builder calls graph_infer_content, the parser once it has verified the whole. A rule per operation fills the output's elements from
+// the inputs' contents or gives up; a content is known whole or not at all. Bodies of maps are evaluated over Dims: what depends on a
+// condition is known only when the condition is proven. Symbolic values are taken to fit 32 and 64 bits (they are sizes of tensors);
+// narrower types need an interval that proves it. Bools are 0 and 1.
 #include "graph_known.h"
 #include "strip.h"
 
@@ -40,12 +40,14 @@ static void unravel(const Content *c, int e, int64_t *at) {
     }
 }
 
-// Element of an input that broadcasts to the output at position `at`.
+// Element of an input that broadcasts to the output at position `at`; NULL where it does not broadcast (the verifier will refuse it).
 static const Dim *broadcast_elem(const Content *c, const Value *v, const int64_t *at) {
     int64_t k = 0, extent;
+    int skip = c->rank - v->rank;
+    if (skip < 0 || !v->content) return NULL;
     for (int i = 0; i < v->rank; i++) {
-        dim_is_int(v->shape[i], &extent);
-        k = k * extent + (extent == 1 ? 0 : at[c->rank - v->rank + i]);
+        if (!dim_is_int(v->shape[i], &extent) || (extent != 1 && extent != c->shape[skip + i])) return NULL;
+        k = k * extent + (extent == 1 ? 0 : at[skip + i]);
     }
     return v->content[k];
 }
@@ -193,7 +195,7 @@ static const Dim *body_leaf(BodyEval *b, const Expr *e) {
     if (e->op == X_const)
         return e->k_scalar.type == DT_u64 && e->k_scalar.u > (uint64_t)INT64_MAX ? NULL : dim_int(c->t, scalar_as_i64(e->k_scalar));
     const Value *v = c->n->in[e->k];
-    return v->content ? broadcast_elem(c, v, b->at) : NULL;
+    return broadcast_elem(c, v, b->at);
 }
 
 static const Dim *body_eval(BodyEval *b, const Expr *e) {
@@ -266,12 +268,13 @@ static bool fill_indexed(Content *c) {
     const Node *n = c->n;
     const Dim *v[GRAPH_MAX_RANK];
     int64_t at[GRAPH_MAX_RANK];
-    if (n->nvsyms > GRAPH_MAX_RANK) return false;
+    if (n->nvsyms > GRAPH_MAX_RANK || n->nvsyms > n->nin - 1) return false;
     for (int k = 0; k < n->nin; k++)
         if (!n->in[k]->content) return false;
     for (int e = 0; e < c->count; e++) {
         unravel(c, e, at);
-        for (int k = 0; k < n->nvsyms; k++) v[k] = broadcast_elem(c, n->in[1 + k], at);
+        for (int k = 0; k < n->nvsyms; k++)
+            if (!(v[k] = broadcast_elem(c, n->in[1 + k], at))) return false;
         c->elem[e] = indexed_elem(c, at, v);
         if (!c->elem[e]) return false;
     }

@@ -462,7 +462,6 @@ static void node(Parser *ps, Region *r) {
     if (ps->failed) return;
     for (int i = 0; i < outs.n; i++) bind_name(ps, outs.data[i].name, outs.data[i].n, n->out[i]);
     origin(ps, n);
-    if (!ps->failed) graph_infer_content(ps->g, n);
 }
 
 static void param(Parser *ps, Region *r) {
@@ -554,6 +553,21 @@ static void resolve_roots(Parser *ps) {
     }
 }
 
+// Contents are inferred once all of the text is known to be a valid graph: the rules rely on the verifier's.
+static void infer_region(Graph *g, Region *r) {
+    for (int i = 0; i < r->nodes.n; i++) {
+        Node *n = r->nodes.data[i];
+        for (int k = 0; k < n->regions.n; k++) infer_region(g, n->regions.data[k]);
+        graph_infer_content(g, n);
+    }
+}
+
+static void infer_contents(Graph *g) {
+    Diag unheard = {0}; // the caller verifies too, and tells
+    if (graph_verify(g, &unheard)) infer_region(g, g->body);
+    diag_free(&unheard);
+}
+
 Graph *graph_parse_blobs(const char *text, const char *file, Diag *d, bool (*blob)(void *ctx, int k, Data *out), void *ctx) {
     const char *outer = d->file;
     d->file = file;
@@ -563,7 +577,10 @@ Graph *graph_parse_blobs(const char *text, const char *file, Diag *d, bool (*blo
     resolve_roots(&ps);
     arena_free(ps.tmp);
     d->file = outer;
-    if (!ps.failed) return ps.g;
+    if (!ps.failed) {
+        infer_contents(ps.g);
+        return ps.g;
+    }
     graph_free(ps.g);
     return NULL;
 }

@@ -58,7 +58,7 @@ static const Dim *broadcast_index(ViewMaker *m, int i, const Dim *e) {
     if (dim_is(e, 1)) return dim_int(t, 0);
     const Dim *differ = dim_max(t, dim_sub(t, e, m->shape[i]), dim_sub(t, m->shape[i], e));
     const Dim *guard = dim_muli(t, dim_min(t, differ, dim_addi(t, e, -1)), -1);
-    assert(dim_ge0(t, guard) != NO);
+    if (dim_ge0(t, guard) == NO) graph_build_fault(m->b, "extents %s and %s do not broadcast", dim_text(t, e), dim_text(t, m->shape[i]));
     g_check(m->b, NULL, 1, &guard, CODE_SHAPE);
     return dim_min(t, m->d[i], dim_addi(t, e, -1));
 }
@@ -76,11 +76,22 @@ Value *g_expand(Builder *b, Value *x, int rank, const Dim *const *shape) {
     return same ? x : make_plain(&m);
 }
 
+// A slice that is known to reach outside of its axis.
+static bool reaches_outside(DimTable *t, const Dim *extent, const Dim *start, const Dim *len, int64_t step) {
+    const Dim *last = dim_add(t, start, dim_muli(t, dim_addi(t, len, -1), step));
+    const Dim *low = step < 0 ? last : start, *high = step < 0 ? start : last;
+    bool some = dim_ge0(t, dim_addi(t, len, -1)) == YES;
+    return some && (dim_ge0(t, low) == NO || dim_lt(t, high, extent) == NO);
+}
+
 Value *g_slice(Builder *b, Value *x, int axis, const Dim *start, const Dim *len, int64_t step) {
     DimTable *t = b->g->dims;
     ViewMaker m = view_of(b, x);
     assert(axis >= 0 && axis < x->rank);
     if (dim_is(start, 0) && step == 1 && dim_eq(t, len, x->shape[axis]) == YES) return x;
+    if (reaches_outside(t, x->shape[axis], start, len, step))
+        graph_build_fault(
+            b, "elements from %s on lie outside of axis %d, which has %s", dim_text(t, start), axis, dim_text(t, x->shape[axis]));
     for (int i = 0; i < x->rank; i++) {
         out_axis(&m, i == axis ? len : x->shape[i]);
         m.index[i] = i == axis ? dim_add(t, start, dim_muli(t, m.d[i], step)) : m.d[i];

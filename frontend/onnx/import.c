@@ -125,6 +125,7 @@ static bool run_row(ImportNode *n) {
         assert(n->importer->diag->errors > errors || n->importer->stopped || n->importer->decided_at_fault >= 0);
         return false;
     }
+    if (n->b.fault) return import_fail(n, "%s", n->b.fault);
     for (int i = 0; i < n->nout; i++) {
         assert(n->out[i] || !n->wanted[i]);
         if (n->out[i] && !check_output(n, n->out[i])) return false;
@@ -181,7 +182,8 @@ static bool import_node(Importer *imp, Scope *s, const Onnx__NodeProto *p) {
     ImportNode n = {.nin = (int)p->n_input, .nout = (int)p->n_output, .arena = g->arena, .dims = g->dims, .importer = imp};
     while (n.nin > 0 && !*p->input[n.nin - 1]) n.nin--;
     while (n.nout > 0 && !*p->output[n.nout - 1]) n.nout--;
-    n.b = (Builder){g, s->region, node_label(imp, s->call, p), p->op_type ? arena_strdup(g->arena, p->op_type) : "", ++g->nonnx};
+    n.b = (Builder){.g = g, .region = s->region, .label = node_label(imp, s->call, p), .onnx_id = ++g->nonnx, .notes_faults = true};
+    n.b.onnx = p->op_type ? arena_strdup(g->arena, p->op_type) : "";
     vec_push(g->arena, &g->onnx_names, n.b.label);
     bool ok = import_operator(&n, s, p);
     bind_outputs(&n, s, p, ok);

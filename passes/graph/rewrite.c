@@ -11,7 +11,7 @@ static bool rewrite_region(Graph *g, Region *r, bool (*fn)(void *ctx, Node *n, B
     bool changed = false;
     for (int i = 0; i < n; i++) {
         Node *old = r->nodes.data[i];
-        Builder b = {g, r, old->label, old->onnx, old->onnx_id};
+        Builder b = {.g = g, .region = r, .label = old->label, .onnx = old->onnx, .onnx_id = old->onnx_id};
         bool dropped = fn(ctx, old, &b);
         for (int k = n; k < r->nodes.n; k++) vec_push(g->arena, &out, r->nodes.data[k]);
         r->nodes.n = n;
