@@ -94,6 +94,45 @@ bool import_broadcast(const ImportNode *n, int nvalues, Value *const *v) {
     return true;
 }
 
+bool import_rank(const ImportNode *n, int input, int rank) {
+    const Value *v = input < n->nin ? n->in[input] : NULL;
+    return !v || v->rank == rank || import_fail(n, "input %d is %s, rank %d is needed", input, import_shape_text(n, v), rank);
+}
+
+bool import_value_is(ImportNode *n, const char *what, const Value *v, int rank, const Dim *const *shape) {
+    if (v->rank != rank) return import_fail(n, "%s is %s, rank %d is needed", what, import_shape_text(n, v), rank);
+    for (int i = 0; i < rank; i++) {
+        Tri same = dim_eq(n->dims, v->shape[i], shape[i]);
+        if (same == NO)
+            return import_fail(
+                n, "%s is %s, at axis %d the extent %s is needed", what, import_shape_text(n, v), i, dim_text(n->dims, shape[i]));
+        if (same == YES) continue;
+        const Dim *guards[] = {dim_sub(n->dims, v->shape[i], shape[i]), dim_sub(n->dims, shape[i], v->shape[i])};
+        g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
+    }
+    return true;
+}
+
+bool import_shape_is(ImportNode *n, int input, int rank, const Dim *const *shape) {
+    const Value *v = input < n->nin ? n->in[input] : NULL;
+    return !v || import_value_is(n, arena_printf(n->arena, "input %d", input), v, rank, shape);
+}
+
+bool import_word(const ImportNode *n, const char *attribute, const char *const *words) {
+    const char *value = attr_string(n, attribute);
+    Str s = {0};
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], value) == 0) {
+            str_free(&s);
+            return true;
+        }
+        str_printf(&s, "%s%s", i ? ", " : "", words[i]);
+    }
+    import_fail(n, "attribute '%s' is '%s', expected one of %s", attribute, short_name(n->importer, value), s.data);
+    str_free(&s);
+    return false;
+}
+
 // ---- contents ----
 
 enum { MAX_CONSTANT = 1 << 20, MAX_CONSTANT_DEPTH = 16 };

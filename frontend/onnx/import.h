@@ -72,6 +72,12 @@ bool import_unsupported(const ImportNode *n, const char *fmt, ...) __attribute__
 // ---- helpers shared by the families ----
 bool import_axis(const ImportNode *n, int64_t axis, int rank, int *out);     // normalises a negative axis; fails when outside
 bool import_axes(const ImportNode *n, IntList axes, int rank, int64_t *out); // all of them, no duplicates
+// Fails when an input has another rank, or an extent that is disproved; what a proof leaves open is checked at run time. A missing input is
+// passed over.
+bool import_rank(const ImportNode *n, int input, int rank);
+bool import_value_is(ImportNode *n, const char *what, const Value *v, int rank, const Dim *const *shape);
+bool import_shape_is(ImportNode *n, int input, int rank, const Dim *const *shape);
+bool import_word(const ImportNode *n, const char *attribute, const char *const *words); // its value is one of words (ended by NULL)
 // Fails when extents of the values, aligned at the last axis as NumPy does, are unequal constants other than 1. NULL values are passed
 // over.
 bool import_broadcast(const ImportNode *n, int nvalues, Value *const *v);

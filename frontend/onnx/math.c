@@ -287,6 +287,7 @@ bool import_clip(ImportNode *n) {
 static bool cast_to(ImportNode *n, DType to, bool saturate) {
     Value *x = n->in[0];
     if (x->type == DT_str || to == DT_str) return import_unsupported(n, "casts between %s and %s", dtype_name(x->type), dtype_name(to));
+    if (x->type == DT_c64 || x->type == DT_c128) return import_unsupported(n, "casts from %s", dtype_name(x->type));
     if (to == DT_none || to == DT_c64 || to == DT_c128) return import_unsupported(n, "casts to this type");
     const Expr *a = x_arg(n->arena, 0, x->type);
     bool wraps = dtype_is_int(to) && dtype_info(to)->bits < 8 && dtype_is_float(x->type); // the oracle's: to a wide integer first

@@ -72,6 +72,15 @@ bool import_matmul(ImportNode *n) {
     return n->out[0] != NULL;
 }
 
+// v broadcasts to y's shape without making it larger, as far as is known.
+static bool broadcasts_to(const ImportNode *n, const Value *v, const Value *y) {
+    for (int i = 0; i < v->rank && v->rank <= y->rank; i++) {
+        const Dim *have = v->shape[i], *want = y->shape[y->rank - v->rank + i];
+        if (!dim_is(have, 1) && dim_eq(n->dims, have, want) == NO) return false;
+    }
+    return v->rank <= y->rank;
+}
+
 bool import_gemm(ImportNode *n) {
     if (!import_same_types(n, 0, 2)) return false;
     Value *a = n->in[0], *b = n->in[1], *c = n->nin > 2 ? n->in[2] : NULL;
@@ -85,6 +94,7 @@ bool import_gemm(ImportNode *n) {
     Value *y = g_contract(&n->b, subs, widened(n, a), widened(n, b), w);
     if (alpha != 1) y = g_map2(&n->b, X_mul, y, g_const_float(&n->b, w, alpha));
     if (c) {
+        if (!broadcasts_to(n, c, y)) return import_fail(n, "C is %s, the product %s", import_shape_text(n, c), import_shape_text(n, y));
         c = widened(n, c);
         if (beta != 1) c = g_map2(&n->b, X_mul, c, g_const_float(&n->b, w, beta));
         y = g_map2(&n->b, X_add, y, c);
@@ -110,6 +120,11 @@ static bool window_ints(ImportNode *n, const char *name, int count, int64_t *out
     return true;
 }
 
+static bool known_padding(ImportNode *n) {
+    static const char *const words[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
+    return import_word(n, "auto_pad", words);
+}
+
 // Extent of the window's reach: (k - 1) * dilation + 1.
 static const Dim *reach(ImportNode *n, const Window *w, int i) {
     return dim_addi(n->dims, dim_muli(n->dims, dim_addi(n->dims, w->kernel[i], -1), w->dilation[i]), 1);
@@ -129,6 +144,7 @@ static bool window_pads(ImportNode *n, Window *w, const Value *x, bool ceil_mode
     IntList pads = attr_ints(n, "pads");
     const char *pad_mode = attr_string(n, "auto_pad");
     bool same = !strncmp(pad_mode, "SAME", 4), valid = !strcmp(pad_mode, "VALID");
+    if (!known_padding(n)) return false;
     if (pads.n && !same && !valid && pads.n != 2 * w->n) return import_fail(n, "pads has %d entries, %d are needed", pads.n, 2 * w->n);
     for (int i = 0; i < w->n; i++) {
         const Dim *extent = x->shape[2 + i];
@@ -207,6 +223,10 @@ static bool check_groups(ImportNode *n, const Value *x, const Value *weights, in
 
 // A bias of rank 1 along axis 1.
 Value *import_channel_bias(ImportNode *n, Value *y, Value *bias) {
+    if (bias->rank != 1 || dim_eq(n->dims, bias->shape[0], y->shape[1]) == NO) {
+        graph_build_fault(&n->b, "bias is %s, the output has %s channels", import_shape_text(n, bias), dim_text(n->dims, y->shape[1]));
+        return y;
+    }
     for (int i = y->rank - 2; i > 0; i--) bias = g_unsqueeze(&n->b, bias, bias->rank);
     return g_map2(&n->b, X_add, y, bias);
 }
@@ -236,6 +256,7 @@ static bool transpose_geometry(ImportNode *n, Window *w, const Value *x, int64_t
     IntList pads = attr_ints(n, "pads"), out_shape = attr_ints(n, "output_shape"), out_pad = attr_ints(n, "output_padding");
     const char *mode = attr_string(n, "auto_pad");
     bool same = !strncmp(mode, "SAME", 4);
+    if (!known_padding(n)) return false;
     if ((pads.n && pads.n != 2 * w->n) || (out_pad.n && out_pad.n != w->n) ||
         (out_shape.n && out_shape.n != w->n && out_shape.n != w->n + 2))
         return import_fail(n, "pads, output_padding or output_shape have the wrong length");
@@ -297,8 +318,9 @@ bool import_conv_transpose(ImportNode *n) {
     Window w;
     int64_t group = attr_int(n, "group"), extra[SPATIAL_MAX], c, cw;
     if (!import_same_types(n, 0, 2) || !conv_window(n, &w, x, weights) || !transpose_geometry(n, &w, x, extra)) return false;
-    if (dim_is_int(x->shape[1], &c) && dim_is_int(weights->shape[0], &cw) && c != cw)
-        return import_fail(n, "weight has %ld input channels, input has %ld", (long)cw, (long)c);
+    if (group < 1) return import_fail(n, "group is %ld", (long)group);
+    if (dim_is_int(x->shape[1], &c) && dim_is_int(weights->shape[0], &cw) && (c != cw || c % group))
+        return import_fail(n, "weight has %ld input channels in %ld groups, input has %ld", (long)cw, (long)group, (long)c);
     Window plain = w;
     for (int i = 0; i < w.n; i++) {
         plain.stride[i] = 1;
@@ -312,6 +334,7 @@ bool import_conv_transpose(ImportNode *n) {
 
 // ---- pooling ----
 static bool pool_window(ImportNode *n, Window *w, const Value *x) {
+    if (!import_numeric(n, 0)) return false;
     IntList kernel = attr_ints(n, "kernel_shape");
     w->n = x->rank - 2;
     if (x->rank < 3 || w->n > SPATIAL_MAX || kernel.n != w->n)

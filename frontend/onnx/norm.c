@@ -16,7 +16,27 @@ static Value *along_channels(ImportNode *n, Value *v, int rank) {
     return v;
 }
 
+// X is a float tensor of rank `least` or more; inputs first to last are of rank 1, as long as `channels` where it is given.
+static bool check_channels(ImportNode *n, int least, int first, int last, const Dim *channels) {
+    const Value *x = n->in[0];
+    if (!dtype_is_float(x->type)) return import_fail(n, "input has type %s, a float type is needed", dtype_name(x->type));
+    if (x->rank < least) return import_fail(n, "input has rank %d, at least %d is needed", x->rank, least);
+    for (int i = first; i <= last; i++)
+        if (channels ? !import_shape_is(n, i, 1, &channels) : !import_rank(n, i, 1)) return false;
+    return true;
+}
+
+// The same with scale and bias of the normalised axes, broadcast over the trailing ones.
+static bool check_trailing(ImportNode *n) {
+    const Value *x = n->in[0];
+    for (int i = 1; i < n->nin; i++)
+        if (n->in[i] && n->in[i]->rank > x->rank)
+            return import_fail(n, "input %d is %s, input 0 %s", i, import_shape_text(n, n->in[i]), import_shape_text(n, x));
+    return check_channels(n, 0, 1, 0, NULL) && import_broadcast(n, n->nin, n->in);
+}
+
 bool import_batch_norm(ImportNode *n) {
+    if (!check_channels(n, 1, 1, 4, n->in[0]->rank > 1 ? n->in[0]->shape[1] : NULL)) return false;
     Value *x = widened(n, n->in[0]), *in[5] = {x};
     if (n->version >= 14 && attr_int(n, "training_mode") != 0) return import_unsupported(n, "training mode");
     if (n->version < 7 && attr_has(n, "is_test") && attr_int(n, "is_test") == 0) return import_unsupported(n, "training mode");
@@ -44,6 +64,7 @@ static int axes_from(int axis, int rank, int64_t *axes) {
 }
 
 bool import_layer_norm(ImportNode *n) {
+    if (!check_trailing(n)) return false;
     Value *x = widened(n, n->in[0]), *bias = n->nin > 2 ? n->in[2] : NULL;
     int64_t axes[RANK_MAX];
     int axis;
@@ -62,6 +83,7 @@ bool import_layer_norm(ImportNode *n) {
 }
 
 bool import_rms_norm(ImportNode *n) {
+    if (!check_trailing(n)) return false;
     Value *x = widened(n, n->in[0]);
     int64_t axes[RANK_MAX];
     int axis;
@@ -72,10 +94,10 @@ bool import_rms_norm(ImportNode *n) {
 }
 
 bool import_instance_norm(ImportNode *n) {
+    if (!check_channels(n, 3, 1, 2, n->in[0]->rank > 1 ? n->in[0]->shape[1] : NULL)) return false;
     Value *x = widened(n, n->in[0]);
     int64_t axes[RANK_MAX];
     int count = axes_from(2, x->rank, axes);
-    if (x->rank < 3) return import_fail(n, "input has rank %d, at least 3 is needed", x->rank);
     Value *y = g_norm(&n->b, "layer", x, count, axes, attr_float(n, "epsilon"));
     n->out[0] = g_cast(&n->b, n->in[0]->type, scaled(n, y, along_channels(n, n->in[1], x->rank), along_channels(n, n->in[2], x->rank)));
     return true;
@@ -83,10 +105,14 @@ bool import_instance_norm(ImportNode *n) {
 
 // [N, C, …] as [N, G, C/G * …], a layer norm over the last axis, back; scale and bias by channel (by group before opset 21).
 bool import_group_norm(ImportNode *n) {
+    const Dim *length = n->in[0]->rank < 2 ? NULL : n->version < 21 ? dim_int(n->dims, attr_int(n, "num_groups")) : n->in[0]->shape[1];
+    if (!check_channels(n, 2, 1, 2, length)) return false;
     Value *x = widened(n, n->in[0]);
     DimTable *t = n->dims;
     int64_t groups = attr_int(n, "num_groups"), axes[] = {2};
-    if (x->rank < 2 || groups < 1) return import_fail(n, "rank of at least 2 and a positive num_groups are needed");
+    if (groups < 1) return import_fail(n, "num_groups is %lld", (long long)groups);
+    if (dim_eq(t, dim_mod(t, x->shape[1], dim_int(t, groups)), dim_int(t, 0)) == NO)
+        return import_fail(n, "%s does not divide into %lld groups of channels", import_shape_text(n, x), (long long)groups);
     const Dim *g = dim_int(t, groups),
               *rest = dim_mul(t, dim_floordiv(t, x->shape[1], g), dim_product(t, (DimArray)x->shape + 2, x->rank - 2));
     const Dim *split[] = {x->shape[0], g, rest};
@@ -101,6 +127,7 @@ bool import_group_norm(ImportNode *n) {
 }
 
 bool import_mean_variance_norm(ImportNode *n) {
+    if (!check_channels(n, 1, 1, 0, NULL)) return false;
     Value *x = widened(n, n->in[0]);
     IntList given = attr_ints(n, "axes");
     int64_t axes[RANK_MAX];
@@ -111,10 +138,11 @@ bool import_mean_variance_norm(ImportNode *n) {
 
 // x / (bias + alpha / size * sum of squares over `size` neighbouring channels)^beta
 bool import_lrn(ImportNode *n) {
+    if (!check_channels(n, 2, 1, 0, NULL)) return false;
     Value *x = widened(n, n->in[0]);
     int64_t size = attr_int(n, "size");
     DimTable *t = n->dims;
-    if (x->rank < 2 || size < 1) return import_fail(n, "rank of at least 2 and a positive size are needed");
+    if (size < 1 || size > 1 << 24) return import_fail(n, "a size of %lld", (long long)size);
     Value *square = g_map2(&n->b, X_mul, x, x);
     const Dim *before[RANK_MAX], *after[RANK_MAX];
     for (int i = 0; i < x->rank; i++) before[i] = after[i] = dim_int(t, 0);
@@ -138,6 +166,7 @@ bool import_lrn(ImportNode *n) {
 }
 
 bool import_lp_norm(ImportNode *n) {
+    if (!check_channels(n, 1, 1, 0, NULL)) return false;
     Value *x = widened(n, n->in[0]);
     int axis;
     int64_t p = attr_int(n, "p");

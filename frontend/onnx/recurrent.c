@@ -283,14 +283,36 @@ static Value *initial_state(Cell *c, Value *v) {
     return g_reshape(&n->b, v, 2, shape);
 }
 
-static bool check_shapes(Cell *c, int directions) {
+// W [directions, gates * hidden, input], R [directions, gates * hidden, hidden], B [directions, 2 * gates * hidden], sequence_lens [batch],
+// initial states [directions, batch, hidden] (the batch first with layout 1), P [directions, 3 * hidden]
+static bool check_shapes(Cell *c, int directions, bool batch_first) {
     ImportNode *n = c->n;
-    const Value *w = c->w, *r = c->r;
-    bool fits = dim_is(w->shape[0], directions) && dim_is(w->shape[1], c->gates * c->hidden) && dim_is(r->shape[2], c->hidden);
-    if (!fits)
-        return import_fail(n, "W %s and R %s do not fit %d direction(s) and hidden_size %ld", import_shape_text(n, w),
-            import_shape_text(n, r), directions, (long)c->hidden);
-    return c->quantised || import_same_types(n, 0, 3);
+    const Dim *d = dim_of(c, directions), *h = dim_of(c, c->hidden), *batch = n->in[0]->shape[batch_first ? 0 : 1];
+    const Dim *rows = dim_of(c, c->gates * c->hidden), *state[] = {batch_first ? batch : d, batch_first ? d : batch, h};
+    for (int i = 5; i < 7 && i < n->row->max_in; i++)
+        if (!import_shape_is(n, i, 3, state)) return false;
+    for (int i = 8; i < n->nin && c->quantised; i++) {
+        const Value *v = n->in[i]; // scales and zero points: by direction, or by direction and row
+        if (v->rank != 1 && !import_shape_is(n, i, 2, (const Dim *[]){d, rows})) return false;
+        if (v->rank == 1 && !import_shape_is(n, i, 1, &d)) return false;
+    }
+    return import_value_is(n, "W", c->w, 3, (const Dim *[]){d, rows, n->in[0]->shape[2]}) &&
+           import_value_is(n, "R", c->r, 3, (const Dim *[]){d, rows, h}) &&
+           import_shape_is(n, 3, 2, (const Dim *[]){d, dim_muli(n->dims, rows, 2)}) && import_shape_is(n, 4, 1, &batch) &&
+           (n->row->max_in < 8 || import_shape_is(n, 7, 2, (const Dim *[]){d, dim_of(c, 3 * c->hidden)}));
+}
+
+// All inputs but the sequence lengths have X's type, a float that the target computes in.
+static bool check_types(Cell *c) {
+    ImportNode *n = c->n;
+    c->type = n->in[0]->type;
+    if (!dtype_is_float(c->type)) return import_fail(n, "input has type %s, a float type is needed", dtype_name(c->type));
+    if (!dtype_is_native(c->type)) return import_unsupported(n, "type %s", dtype_name(c->type));
+    for (int i = c->quantised ? 3 : 1; i < n->nin && i < 8; i++) {
+        if (!n->in[i] || n->in[i]->type == c->type || (i == 4 && dtype_is_int(n->in[i]->type))) continue;
+        return import_fail(n, "input %d has type %s, which does not fit %s", i, dtype_name(n->in[i]->type), dtype_name(c->type));
+    }
+    return true;
 }
 
 static void take_direction(Cell *c, Value *peephole, int d) {
@@ -303,18 +325,18 @@ static void take_direction(Cell *c, Value *peephole, int d) {
 
 static bool run_cell(Cell *c, const char *const *defaults) {
     ImportNode *n = c->n;
+    static const char *const words[] = {"forward", "reverse", "bidirectional", NULL};
     const char *direction = attr_string(n, "direction");
+    if (!import_word(n, "direction", words) || !import_rank(n, 0, 3) || !import_rank(n, 2, 3) || !check_types(c)) return false;
     bool both = !strcmp(direction, "bidirectional"), reverse = !strcmp(direction, "reverse");
     int directions = both ? 2 : 1;
     bool batch_first = attr_exists(n, "layout") && attr_int(n, "layout") != 0;
     int64_t hidden;
     if (!c->w) c->w = n->in[1], c->r = n->in[2];
-    if (n->in[0]->rank != 3 || c->w->rank != 3 || c->r->rank != 3) return import_fail(n, "X, W and R need rank 3");
     if (!dim_is_int(c->r->shape[2], &hidden)) return import_unsupported(n, "a symbolic hidden size");
     c->hidden = hidden;
-    c->type = n->in[0]->type;
-    if (dtype_is_float(c->type) && !dtype_is_native(c->type)) return import_unsupported(n, "type %s", dtype_name(c->type));
-    if (!check_shapes(c, directions) || !read_activations(c, directions, defaults)) return false;
+    if (hidden < 1 || hidden > 1 << 24) return import_fail(n, "a hidden size of %lld", (long long)hidden);
+    if (!check_shapes(c, directions, batch_first) || !read_activations(c, directions, defaults)) return false;
     if (attr_has(n, "clip")) c->clip = attr_float(n, "clip");
     Value *x = batch_first ? swapped(n, n->in[0]) : n->in[0];
     c->time = x->shape[0];

@@ -274,13 +274,19 @@ bool import_split(ImportNode *n) {
     Value *x = n->in[0];
     if (!import_axis(n, attr_int(n, "axis"), x->rank, &axis) || !split_sizes(n, x->shape[axis], &sizes, &count)) return false;
     if (count < n->nout) return import_fail(n, "split has %d entries, the node %d outputs", count, n->nout);
-    const Dim *start = dim_of(n, 0);
+    const Dim *start = dim_of(n, 0), *total = dim_of(n, 0);
+    for (int i = 0; i < count; i++) total = dim_add(n->dims, total, sizes[i]);
+    if (dim_eq(n->dims, total, x->shape[axis]) == NO)
+        return import_fail(n, "split adds up to %s, axis %d has %s", dim_text(n->dims, total), axis, dim_text(n->dims, x->shape[axis]));
+    for (int i = 0; i < n->nout; i++) {
+        if (dim_ge0(n->dims, sizes[i]) == NO) return import_fail(n, "split has the entry %s", dim_text(n->dims, sizes[i]));
+    }
+    const Dim *guards[] = {dim_sub(n->dims, total, x->shape[axis]), dim_sub(n->dims, x->shape[axis], total)};
+    g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
     for (int i = 0; i < n->nout; i++) {
         n->out[i] = g_slice(&n->b, x, axis, start, sizes[i], 1);
         start = dim_add(n->dims, start, sizes[i]);
     }
-    if (dim_eq(n->dims, start, x->shape[axis]) == NO)
-        return import_fail(n, "split adds up to %s, axis %d has %s", dim_text(n->dims, start), axis, dim_text(n->dims, x->shape[axis]));
     return true;
 }
 

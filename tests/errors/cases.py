@@ -65,6 +65,15 @@ def chain(n):
 
 
 LOCAL = {"": 18, "local": 1}
+
+
+def single(op, shapes, outs=("y",), types=None, opset=22, **kw):
+    """A model of one node with inputs x0, x1 … of these shapes (None: a missing one)."""
+    names = ["" if s is None else f"x{i}" for i, s in enumerate(shapes)]
+    inputs = [value(k, s, (types or {}).get(i, F)) for i, (k, s) in enumerate(zip(names, shapes)) if s is not None]
+    return model([node(op, names, list(outs), name="n", **kw)], inputs, [value(o, None) for o in outs if o], opsets={"": opset})
+
+
 ADD = node("Add", ["x", "w"], ["y"], name="add")
 BOOL = [value("x"), value("c", (), T.BOOL)]
 LONG = "n" * 1000000
@@ -120,7 +129,7 @@ CASES = [
     ("branch outputs", model([node("If", ["c"], ["y"], **branches(graph([], ["x"]), graph([], [])))], inputs=BOOL), 1, ["its attribute 'else_branch' 0"]),
     ("both branches", model([node("If", ["c"], ["y"], **branches(graph([], ["p"]), graph([], ["q"])))], inputs=BOOL), 1,
      ["'p', is defined nowhere", "'q', is defined nowhere", "neither of its branches"]),
-    ("loop outputs", model([node("Loop", ["", "", "x"], ["y"], body=graph([], ["x"]))]), 1, ["its body has 0 outputs beside the condition"]),
+    ("loop outputs", model([node("Loop", ["", "", "x"], ["y"], body=graph([], ["c"], [value("i", (), T.INT64), value("c", (), T.BOOL), value("v")]))]), 1, ["its body has 0 outputs beside the condition"]),
     ("loop inputs", model([node("Loop", ["", "", "x"], ["y"], body=graph([], ["x", "x"]))]), 1, ["attribute 'body' has 0 inputs, expected 3"]),
     ("function recursion", model([node("f", ["x"], ["y"], domain="local")], opsets=LOCAL, functions=[function("f", [node("f", ["a"], ["b"], domain="local")])]),
      1, ["the function calls itself"]),
@@ -138,6 +147,32 @@ CASES = [
     ("other size", model([node("Relu", ["x"], ["y"])]), 2, ["axis 0 is 3 in the model, not 4"], ["--shape=x=4"]),
     ("no such state", model([node("Relu", ["x"], ["y"])]), 2, ["the model has no output 'z'"], ["--state=x=z"]),
     ("state type", model([node("Shape", ["x"], ["y"])], outputs=[value("y", (1,), T.INT64)]), 2, ["they must agree"], ["--state=x=y"]),
+    # what operators check of their inputs and attributes
+    ("layer norm bias", single("LayerNormalization", [(2, 3, 5), (3, 5), (3, 16)], axis=1), 1, ["node 'n' (LayerNormalization): f32[2, 3, 5] and f32[3, 16]"]),
+    ("layer norm rank", single("LayerNormalization", [(3,), (2, 3)]), 1, ["input 1 is f32[2, 3], input 0 f32[3]"]),
+    ("rms norm type", single("RMSNormalization", [(3,), (3,)], types={0: T.INT64}, opset=23), 1, ["a float type is needed"]),
+    ("batch norm scale", single("BatchNormalization", [(2, 3, 4), (4,), (3,), (3,), (3,)]), 1, ["input 1 is f32[4], at axis 0 the extent 3 is needed"]),
+    ("batch norm rank", single("BatchNormalization", [(2, 3, 4), (1, 3), (3,), (3,), (3,)]), 1, ["input 1 is f32[1, 3], rank 1 is needed"]),
+    ("group norm groups", single("GroupNormalization", [(2, 5, 4), (5,), (5,)], num_groups=2), 1, ["does not divide into 2 groups"]),
+    ("conv bias", single("Conv", [(1, 2, 5, 5), (4, 2, 3, 3), (3,)]), 1, ["bias is f32[3], the output has 4 channels"]),
+    ("conv padding", single("Conv", [(1, 2, 5, 5), (4, 2, 3, 3)], auto_pad="SOME"), 1, ["attribute 'auto_pad' is 'SOME', expected one of NOTSET, SAME_UPPER"]),
+    ("transposed groups", single("ConvTranspose", [(1, 2, 5), (2, 2, 3)], group=0), 1, ["group is 0"]),
+    ("gemm", single("Gemm", [(2, 3), (3, 4), (5,)]), 1, ["C is f32[5], the product f32[2, 4]"]),
+    ("gemm rank", single("Gemm", [(2, 3), (3, 4), (1, 2, 4)]), 1, ["C is f32[1, 2, 4], the product f32[2, 4]"]),
+    ("lstm bias", single("LSTM", [(4, 2, 3), (1, 20, 3), (1, 20, 5), (1, 20)], hidden_size=5), 1, ["input 3 is f32[1, 20], at axis 1 the extent 40 is needed"]),
+    ("lstm recurrence", single("LSTM", [(4, 2, 3), (1, 20, 3), (1, 10, 5)], hidden_size=5), 1, ["R is f32[1, 10, 5], at axis 1 the extent 20"]),
+    ("lstm state", single("LSTM", [(4, 2, 3), (1, 20, 3), (1, 20, 5), None, None, (2, 5)], hidden_size=5), 1, ["input 5 is f32[2, 5], rank 3 is needed"]),
+    ("lstm peephole", single("LSTM", [(4, 2, 3), (1, 20, 3), (1, 20, 5), None, None, None, None, (1, 5)], hidden_size=5), 1, ["input 7 is f32[1, 5]"]),
+    ("lstm direction", single("LSTM", [(4, 2, 3), (1, 20, 3), (1, 20, 5)], hidden_size=5, direction="down"), 1, ["'direction' is 'down', expected one of forward"]),
+    ("gru lengths", single("GRU", [(4, 2, 3), (1, 15, 3), (1, 15, 5), None, (3,)], types={4: T.INT32}, hidden_size=5), 1, ["input 4 is i32[3], at axis 0"]),
+    ("rnn scalar", single("RNN", [(4, 2, 3), (1, 5, 3), ()], hidden_size=5), 1, ["input 2 is f32[], rank 3 is needed"]),
+    ("one hot values", single("OneHot", [(3,), None, (1,)], types={0: T.INT64}, opset=11), 1, ["input 1 is missing"]),
+    ("split sum", single("Split", [(5,)], outs=("y", "z"), opset=11, split=[2, 2]), 1, ["split adds up to 4, axis 0 has 5"]),
+    ("split negative", single("Split", [(5,)], outs=("y", "z"), opset=11, split=[7, -2]), 1, ["split has the entry -2"]),
+    ("scatter extents", single("ScatterElements", [(3, 3), (2, 3), (1, 3)], types={1: T.INT64}), 1, ["extent 2 does not broadcast to 1"]),
+    ("attention mask", single("Attention", [(1, 2, 3, 8), (1, 2, 4, 8), (1, 2, 4, 8), (2, 4)], opset=23), 1, ["extent 2 does not broadcast to 3"]),
+    ("pow types", single("Pow", [(3,), (3,)], types={1: T.COMPLEX64}), 1, ["node 'n' (Pow): cast: operand must be a number or bool, found c64"]),
+    ("cast complex", single("Cast", [(3,)], types={0: T.COMPLEX64}, to=F), 3, ["node 'n' (Cast): casts from c64"]),
 ]
 
 

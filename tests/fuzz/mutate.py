@@ -1,8 +1,10 @@
-"""Mutants of models through `mlc dump --stage=import`: each must import or end in a message with status 1, 2, 3, 5 or 6.
+"""Mutants of models through `mlc dump --stage=STAGE`: each must pass or end in a message with status 1, 2, 3, 5 or 6.
 
-usage: mutate.py MLC COUNT SEED [MODEL...]. Half of the mutants are edits of fields through protobuf, half are edits of bytes. Without MODEL, small ones
-with subgraphs, loops and functions are made. What ends otherwise is kept as mutant_SEED_NUMBER.onnx in the current folder, and reported.
+usage: mutate.py MLC COUNT SEED [--stage=loops] [--operators] [MODEL...]. A third of the mutants are edits of bytes, a third edits of any fields through
+protobuf, a third (all of them with --operators) edits of what operators must check: ranks, extents, types, contents and attributes. Without MODEL,
+small ones with subgraphs, loops and functions are made. What ends otherwise is kept as mutant_SEED_NUMBER.onnx in the current folder, and reported.
 """
+import math
 import os
 import random
 import subprocess
@@ -119,10 +121,108 @@ def edit_bytes(rng, b):
     return b or bytearray(b"\x08")
 
 
-def mutant(rng, original):
+EXTENTS = [0, 1, 1, 2, 3, 4, 5, 7, 64, 2**31, 2**40]
+TYPES = [T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16, T.INT8, T.UINT8, T.INT32, T.INT64, T.UINT64, T.BOOL, T.STRING, T.INT4, T.FLOAT8E4M3FN, T.COMPLEX64]
+
+
+def edit_shape(rng, m):
+    """An input gets other extents, another rank or another type."""
+    if not m.graph.input:
+        return
+    t = rng.choice(m.graph.input).type.tensor_type
+    dims = t.shape.dim
+    how = rng.randrange(5)
+    if how == 0 or (not dims and how < 3):
+        dims.add().dim_value = rng.choice(EXTENTS)
+    elif how == 1:
+        del dims[rng.randrange(len(dims))]
+    elif how == 2:
+        dims[rng.randrange(len(dims))].dim_value = rng.choice(EXTENTS)
+    elif how == 3 and dims:
+        dims[rng.randrange(len(dims))].dim_param = rng.choice("NM")
+    else:
+        t.elem_type = rng.choice(TYPES)
+
+
+def edit_content(rng, m):
+    """An input becomes a constant with odd elements."""
+    at = rng.randrange(len(m.graph.input))
+    v = m.graph.input[at]
+    shape = [d.dim_value for d in v.type.tensor_type.shape.dim]
+    count = math.prod(shape)
+    kind = v.type.tensor_type.elem_type
+    if not 0 <= count <= 64 or max(shape, default=0) > 64 or kind not in (T.FLOAT, T.DOUBLE, T.INT32, T.INT64, T.UINT8, T.INT8, T.BOOL):
+        return edit_shape(rng, m)
+    if kind in (T.FLOAT, T.DOUBLE):
+        items = [rng.choice([0.0, 0.5, 1.0, 2.0, -1.0, float("nan"), float("inf"), 1e30]) for _ in range(count)]
+    else:
+        pool = INTEGERS if rng.random() < 0.5 else [-3, -2, -1, 0, 1, 2, 3]
+        items = [rng.choice(pool) for _ in range(count)]
+    dtype = h.tensor_dtype_to_np_dtype(kind)
+    wrapped = np.array(items).astype(dtype) if kind != T.UINT8 else np.array([i & 255 for i in items], dtype)
+    m.graph.initializer.append(numpy_helper.from_array(wrapped.reshape(shape), v.name))
+    del m.graph.input[at]
+
+
+def edit_attribute(rng, m):
+    nodes = [n for n in m.graph.node if n.attribute]
+    if not nodes:
+        return edit_shape(rng, m)
+    a = rng.choice(rng.choice(nodes).attribute)
+    small = [-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 100]
+    pick = lambda: rng.choice(small if rng.random() < 0.7 else INTEGERS)
+    if a.type == a.INT:
+        a.i = pick()
+    elif a.type == a.INTS:
+        if a.ints and rng.random() < 0.6:
+            a.ints[rng.randrange(len(a.ints))] = pick()
+        elif a.ints and rng.random() < 0.5:
+            a.ints.pop()
+        else:
+            a.ints.append(pick())
+    elif a.type == a.FLOAT:
+        a.f = rng.choice([0.0, -1.0, 1e30, float("nan"), float("inf")])
+    elif a.type == a.STRING:
+        a.s = rng.choice([b"", b"x", b"SAME_UPPER", b"bidirectional", b"reverse", b"linear"])
+    elif a.type == a.STRINGS:
+        a.strings.append(b"Relu")
+    else:
+        edit_field(rng, m, [""])
+
+
+def edit_arity(rng, m):
+    n = rng.choice(m.graph.node)
+    how = rng.randrange(4)
+    if how == 0 and n.input:
+        n.input[rng.randrange(len(n.input))] = rng.choice(["", *(v.name for v in m.graph.input)])
+    elif how == 1 and n.input:
+        n.input.pop()
+    elif how == 2 and m.graph.input:
+        n.input.append(rng.choice(m.graph.input).name)
+    elif len(m.graph.output) > 1:
+        gone = m.graph.output.pop().name
+        n.output[:] = ["" if o == gone else o for o in n.output]
+
+
+def edit_operator(rng, m):
+    """What the functions that import an operator must check themselves; the declared outputs say nothing."""
+    for v in m.graph.output:
+        if v.type.HasField("tensor_type"):
+            v.type.tensor_type.ClearField("shape")
+    edits = [edit_attribute, edit_arity] + [edit_shape, edit_shape, edit_content, edit_content] * bool(m.graph.input)
+    if all(v.type.HasField("tensor_type") for v in m.graph.input):
+        rng.choice(edits)(rng, m)
+
+
+def mutant(rng, original, operators):
     m = onnx.ModelProto.FromString(original)
     edits = rng.choice([1, 1, 2, 3])
-    if rng.random() < 0.5:
+    third = 2 if operators else rng.randrange(3)
+    if third == 2 and m.graph.node:
+        for _ in range(edits):
+            edit_operator(rng, m)
+        return m.SerializeToString() or b"\x08"
+    if third == 1:
         names = names_of(m)
         for _ in range(edits):
             edit_field(rng, m, names)
@@ -135,18 +235,19 @@ def mutant(rng, original):
 
 def main():
     mlc, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    stage = next((a for a in sys.argv[4:] if a.startswith("--stage=")), "--stage=import")
     rng = random.Random(seed)
-    originals = [onnx.load(p, load_external_data=False) for p in sys.argv[4:]] or small_models()
+    originals = [onnx.load(p, load_external_data=False) for p in sys.argv[4:] if not p.startswith("--")] or small_models()
     originals = [m.SerializeToString() for m in originals]
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "m.onnx")
         for k in range(count):
-            data = mutant(rng, rng.choice(originals))
+            data = mutant(rng, rng.choice(originals), "--operators" in sys.argv)
             with open(path, "wb") as f:
                 f.write(data)
             try:
-                r = subprocess.run([mlc, "dump", "--stage=import", path], capture_output=True, timeout=60)
+                r = subprocess.run([mlc, "dump", stage, path], capture_output=True, timeout=60)
                 end, text = r.returncode, r.stderr.decode("utf-8", "replace")
             except subprocess.TimeoutExpired:
                 end, text = "time", ""
