@@ -103,6 +103,10 @@ static bool prepare(Job *j, const Options *o, Diag *d) {
     if (!j->path) j->path = arena_printf(j->arena, "%s.%s", path_stem(j->arena, j->model), options_text(o, OPT_emit, "c"));
     if (!choose_form(j, o, d) || !pipeline_options(&j->pipeline, o, j->arena, d)) return false;
     bool one_file = !strcmp(j->path, "-");
+    if (file_same(j->path, j->model)) {
+        diag_error(d, EXIT_USAGE, "the output %s is the model itself", j->path);
+        return false;
+    }
     if (one_file && (j->form != FORM_C || options_has(o, OPT_depfile))) {
         diag_error(d, EXIT_USAGE, "only C without a depfile can be written to standard output");
         return false;

@@ -11,12 +11,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool file_write(const char *path, const void *data, size_t n, Diag *d) {
+// Writes `path`; messages call it `name`.
+static bool write_named(const char *path, const char *name, const void *data, size_t n, Diag *d) {
     FILE *f = fopen(path, "wb");
-    bool ok = f && (n == 0 || fwrite(data, 1, n, f) == n);
-    if (f && fclose(f)) ok = false;
-    if (!ok) diag_error(d, EXIT_IO, "cannot write %s: %s", path, strerror(errno));
-    return ok;
+    int fault = f ? 0 : errno;
+    if (f && n && fwrite(data, 1, n, f) != n) fault = errno;
+    if (f && fclose(f) && !fault) fault = errno;
+    if (fault) diag_error(d, EXIT_IO, "cannot write %s: %s", name, strerror(fault));
+    return !fault;
+}
+
+bool file_write(const char *path, const void *data, size_t n, Diag *d) {
+    return write_named(path, path, data, n, d);
 }
 
 bool file_exists(const char *path) {
@@ -24,8 +30,22 @@ bool file_exists(const char *path) {
     return stat(path, &st) == 0;
 }
 
+bool file_same(const char *a, const char *b) {
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// A link is written through: the file it points to is replaced, not the link.
+static const char *behind_links(Arena *a, const char *path) {
+    char *real = realpath(path, NULL);
+    const char *target = real ? arena_strdup(a, real) : path;
+    free(real);
+    return target;
+}
+
 const char *outputs_temp(Outputs *o, const char *path) {
-    OutputFile f = {arena_strdup(o->arena, path), arena_printf(o->arena, "%s.tmp-%ld", path, (long)getpid())};
+    const char *target = behind_links(o->arena, path);
+    OutputFile f = {arena_strdup(o->arena, target), arena_printf(o->arena, "%s.tmp-%ld-%d", target, (long)getpid(), o->files.n)};
     vec_push(o->arena, &o->files, f);
     return f.temp;
 }
@@ -36,11 +56,29 @@ bool outputs_write(Outputs *o, const char *path, const void *data, size_t n, Dia
         diag_error(d, EXIT_IO, "cannot write to standard output");
         return false;
     }
-    return file_write(outputs_temp(o, path), data, n, d);
+    return write_named(outputs_temp(o, path), path, data, n, d);
+}
+
+// What renaming could not do, or should not: replace a folder or a device, and one output by another.
+static bool replaceable(const Outputs *o, int i, Diag *d) {
+    const char *path = o->files.data[i].path;
+    struct stat st;
+    if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+        diag_error(d, EXIT_IO, "cannot write %s: it is there already and not a regular file", path);
+        return false;
+    }
+    for (int k = 0; k < i; k++) {
+        if (strcmp(o->files.data[k].path, path)) continue;
+        diag_error(d, EXIT_USAGE, "two of the outputs are called %s", path);
+        return false;
+    }
+    return true;
 }
 
 bool outputs_commit(Outputs *o, Diag *d) {
     bool ok = true;
+    for (int i = 0; i < o->files.n; i++) ok &= replaceable(o, i, d);
+    if (!ok) return false;
     for (int i = 0; i < o->files.n; i++) {
         if (!rename(o->files.data[i].temp, o->files.data[i].path)) continue;
         diag_error(d, EXIT_IO, "cannot write %s: %s", o->files.data[i].path, strerror(errno));

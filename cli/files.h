@@ -4,7 +4,8 @@
 
 #include "../ir/base.h"
 
-// A set of outputs. Each is written under a temporary name beside its place; outputs_commit renames all of them.
+// A set of outputs. Each is written under a temporary name beside its place; outputs_commit renames all of them, or none when one of their
+// places is taken by something else than a regular file (a folder, a device). Links are written through.
 // outputs_discard (after a fault, or when nothing was committed) removes the temporary files.
 typedef struct {
     const char *path, *temp;
@@ -20,6 +21,7 @@ void outputs_discard(Outputs *o);
 
 bool file_write(const char *path, const void *data, size_t n, Diag *d);
 bool file_exists(const char *path);
+bool file_same(const char *a, const char *b);      // both exist and are one file
 bool dir_make(const char *path, Diag *d);          // with its parents; an existing one is fine
 const char *dir_temp(Arena *a, Diag *d);           // a fresh folder under $TMPDIR; NULL after diag_error
 void dir_remove(const char *path);                 // with the files in it

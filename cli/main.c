@@ -1,6 +1,7 @@
 // The command `mlc`: parses the command line, runs one command, prints what was found and ends with its exit code.
 #include "options.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static ExitCode run(int argc, char **argv, Arena *a, Diag *d) {
 int main(int argc, char **argv) {
     static char help[] = "help";
     mem_set_oom_handler(out_of_memory);
+    signal(SIGXFSZ, SIG_IGN); // a file too large is an error of write, with a message
     if (argc == 2 && !strcmp(argv[1], "--version")) {
         printf("mlc %s\n", MLC_VERSION);
         return EXIT_OK;
@@ -36,7 +38,7 @@ int main(int argc, char **argv) {
     Arena *a = arena_new();
     ExitCode code = run(argc, argv, a, &d);
     if (fflush(stdout) || ferror(stdout)) {
-        fputs("mlc: error: cannot write to standard output\n", stderr);
+        if (!d.errors) diag_error(&d, EXIT_IO, "cannot write to standard output");
         if (!code) code = EXIT_IO;
     }
     if (d.text.n) fputs(d.text.data, stderr);

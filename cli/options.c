@@ -132,7 +132,8 @@ static void set_option(Options *o, int id, const char *value, Diag *d) {
         diag_error(d, EXIT_UNSUPPORTED, "--%s is not supported by mlc %s yet", row->name, MLC_VERSION);
         return;
     }
-    if (id == OPT_passes || id == OPT_disable_pass) check_passes(value, row->name, d);
+    bool names_passes = id == OPT_passes || id == OPT_disable_pass || (id == OPT_dump_after && strcmp(value, "all"));
+    if (names_passes) check_passes(value, row->name, d);
     if (id == OPT_disable_pass) vec_push(o->arena, &o->disabled, value);
     vec_push(o->arena, &o->values[id], value);
 }
