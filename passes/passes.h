@@ -13,7 +13,7 @@ struct Program;
 
 typedef struct {
     const Target *target;
-    int level; // 0..3; 's' is 4
+    int level; // 0..3 or LEVEL_SIZE
     int threads;
     const char *only;       // --passes=a,b: these and those that cannot be switched off; NULL: by level
     bool exact;             // those of `only` alone (mlc opt)
@@ -26,6 +26,12 @@ typedef struct {
     void *check_ctx;
     const char *regions; // --region NAME=BYTES,…
 } PassOptions;
+
+enum { LEVEL_SIZE = 4 };
+// Memory and code may grow for speed: a target with vectors, and not -Os.
+static inline bool passes_for_speed(const PassOptions *o) {
+    return o->target->vector_bits > 0 && o->level != LEVEL_SIZE;
+}
 
 typedef enum { STAGE_GRAPH, STAGE_LOWER, STAGE_LOOP } PassStage;
 typedef struct {

@@ -185,29 +185,35 @@ static bool conv_window(ImportNode *n, Window *w, const Value *x, const Value *w
 }
 
 // ---- convolution ----
-// x [N, G*C, spatial] and weights [G*M, C, kernel] -> [N, G*M, out]: einsum n g c (out) (k), g m c (k) -> n g m (out).
+// x [N, G*C, spatial] and weights [G*M, C, kernel] -> [N, G*M, out]: einsum n c (out) (k), m c (k) -> n m (out); with groups n g c (out)
+// (k), g m c (k) -> n g m (out); where each channel is a group of its own n c (out) (k), c (k) -> n c (out).
 static Value *convolve(ImportNode *n, Value *x, Value *weights, const Window *w, int64_t group, DType out_type, Scalar fill) {
     DimTable *t = n->dims;
     const Dim *g = dim_of(n, group);
     const Dim *channels = dim_floordiv(t, x->shape[1], g), *filters = dim_floordiv(t, weights->shape[0], g);
-    Value *win = g_windows(&n->b, x, w->n, w->out, w->kernel, w->stride, w->dilation, w->pad_before, fill);
+    bool depthwise = group > 1 && dim_is(channels, 1) && dim_is(filters, 1);
     const Dim *xs[RANK_MAX], *ws[RANK_MAX], *os[RANK_MAX];
     xs[0] = x->shape[0], xs[1] = g, xs[2] = channels;
     ws[0] = g, ws[1] = filters, ws[2] = channels;
     os[0] = x->shape[0], os[1] = weights->shape[0];
     char spatial[SPATIAL_MAX + 1] = "", kernel[SPATIAL_MAX + 1] = "";
     for (int i = 0; i < w->n; i++) {
-        xs[3 + i] = os[2 + i] = w->out[i];
-        xs[3 + w->n + i] = ws[3 + i] = w->kernel[i];
+        xs[3 + i] = x->shape[2 + i];
+        os[2 + i] = w->out[i];
+        ws[3 + i] = w->kernel[i];
         spatial[i] = (char)('p' + i);
         kernel[i] = (char)('A' + i);
     }
-    const char *text = group == 1 ? arena_printf(n->arena, "nc%s%s,mc%s->nm%s", spatial, kernel, kernel, spatial)
-                                  : arena_printf(n->arena, "ngc%s%s,gmc%s->ngm%s", spatial, kernel, kernel, spatial);
-    if (group == 1) return g_contract(&n->b, text, win, weights, out_type);
-    win = g_reshape(&n->b, win, 3 + 2 * w->n, xs);
-    Value *ws_value = g_reshape(&n->b, weights, 3 + w->n, ws);
-    Value *y = g_contract(&n->b, text, win, ws_value, out_type);
+    if (group > 1 && !depthwise) x = g_reshape(&n->b, x, 3 + w->n, xs);
+    Value *win = g_windows(&n->b, x, w->n, w->out, w->kernel, w->stride, w->dilation, w->pad_before, fill);
+    if (group == 1)
+        return g_contract(&n->b, arena_printf(n->arena, "nc%s%s,mc%s->nm%s", spatial, kernel, kernel, spatial), win, weights, out_type);
+    if (depthwise) {
+        weights = g_squeeze(&n->b, weights, 1);
+        return g_contract(&n->b, arena_printf(n->arena, "nc%s%s,c%s->nc%s", spatial, kernel, kernel, spatial), win, weights, out_type);
+    }
+    weights = g_reshape(&n->b, weights, 3 + w->n, ws);
+    Value *y = g_contract(&n->b, arena_printf(n->arena, "ngc%s%s,gmc%s->ngm%s", spatial, kernel, kernel, spatial), win, weights, out_type);
     return g_reshape(&n->b, y, 2 + w->n, os);
 }
 

@@ -33,16 +33,24 @@ static bool is_cheap(const Node *n) {
     return cost < CHEAP_NODES;
 }
 
-// v's only consumer is a pointwise chain of v's shape that ends in a buffer of its own and holds no other heavy or row-wise value.
+static bool continues_chain(const Node *n) {
+    return n && (n->op == G_map || n->op == G_reshape);
+}
+
+// v's only consumer is a pointwise chain of v's shape that ends in a buffer of its own and holds no other heavy or row-wise value. Reshapes
+// on the way (of a grouped convolution's result) change no element.
 static bool joins_chain(Fuse *f, const Value *v) {
     const Node *n = f->u.user[v->id];
-    if (f->reads[v->id] != READS_ONCE || !n || n->op != G_map) return false;
+    if (f->reads[v->id] != READS_ONCE || !continues_chain(n)) return false;
+    bool reshaped = n->op == G_reshape;
     while (f->is_inline[n->out[0]->id]) {
         n = f->u.user[n->out[0]->id];
-        if (!n || n->op != G_map) return false;
+        if (!continues_chain(n)) return false;
+        reshaped |= n->op == G_reshape;
     }
     const Value *root = n->out[0];
-    if (!value_same_shape(root, v)) return false;
+    bool row_wise = v->def->op == G_softmax || v->def->op == G_norm;
+    if (reshaped ? row_wise || value_size(f->g, root) != value_size(f->g, v) : !value_same_shape(root, v)) return false;
     if (f->occupied[root->id]) return false;
     f->occupied[root->id] = true;
     return true;

@@ -44,7 +44,9 @@ typedef enum { ACCESS_SAME, ACCESS_CONTIGUOUS, ACCESS_APART } AccessKind;
 
 typedef struct {
     Program *p;
-    const Dim *sym; // NULL: scalar
+    const Dim *sym;    // NULL: scalar
+    const Dim *inside; // sym's part inside a panel, and sym with it; NULL: no panels
+    const Dim *panelled;
     Varying varying;
     int lanes;
     double sum;
@@ -53,7 +55,9 @@ typedef struct {
 static AccessKind access_kind(const Cost *c, const Dim *d) {
     const Dim *coefficient, *rest;
     if (!varying_dim(&c->varying, d)) return ACCESS_SAME;
-    bool linear = dim_linear(c->p->dims, d, c->sym, &coefficient, &rest) && !varying_dim(&c->varying, rest);
+    const Dim *sym = c->inside ? c->inside : c->sym;
+    if (c->inside) d = dim_subst(c->p->dims, d, &c->sym, &c->panelled, 1);
+    bool linear = dim_linear(c->p->dims, d, sym, &coefficient, &rest) && !varying_dim(&c->varying, rest);
     return linear && dim_is(coefficient, 1) ? ACCESS_CONTIGUOUS : ACCESS_APART;
 }
 
@@ -91,12 +95,58 @@ static void cost_block(Cost *c, const Block *b) {
     }
 }
 
+// ---- panels ----
+
+typedef struct {
+    const Dim *sym;
+    int64_t width;
+} Panels;
+
+static void find_panels(Panels *f, const Dim *d) {
+    for (int i = 0; i < dim_nterms(d); i++)
+        for (int k = 0; k < dim_nfactors(d, i); k++) {
+            const Atom *a = dim_factor(d, i, k);
+            if (a->kind == ATOM_SYMBOL) continue;
+            int64_t width;
+            bool divides = a->kind == ATOM_FLOORDIV || a->kind == ATOM_MOD;
+            if (divides && a->a == f->sym && dim_is_int(a->b, &width)) f->width = width;
+            find_panels(f, a->a);
+        }
+}
+
+static void panels_node(void *ctx, const Expr *e) {
+    if (e->op == X_load) find_panels(ctx, e->dim);
+}
+
+static void panels_expr(void *ctx, const Expr **e) {
+    expr_visit(*e, panels_node, ctx);
+}
+
+static void panels_stmt(void *ctx, Stmt *s) {
+    stmt_exprs(s, panels_expr, ctx);
+}
+
+int panel_width(Program *p, const Block *b, const Dim *sym) {
+    enum { WIDEST = 64 };
+    (void)p;
+    Panels f = {sym, 0};
+    Block copy = *b;
+    loop_walk(&copy, panels_stmt, &f);
+    return f.width <= WIDEST ? (int)f.width : 0;
+}
+
 double block_cost(Program *p, const Block *b, const Dim *sym, int lanes) {
     Arena *a = arena_new();
     Cost c = {.p = p, .sym = sym, .lanes = lanes, .varying = varying_new(a)};
+    int panel = sym ? panel_width(p, b, sym) : 0;
     if (sym) {
         varying_add(&c.varying, sym);
         varying_close(&c.varying, b);
+    }
+    if (panel) {
+        c.inside = dim_symbol(p->dims, "inside", SYM_LOOP, dim_int(p->dims, 0), dim_int(p->dims, panel - 1));
+        const Dim *of = dim_symbol(p->dims, "panel", SYM_LOOP, dim_int(p->dims, 0), NULL);
+        c.panelled = dim_add(p->dims, dim_muli(p->dims, of, panel), c.inside);
     }
     cost_block(&c, b);
     arena_free(a);

@@ -138,6 +138,7 @@ static bool fits(const Dim *extent, int n) {
 
 // As many accumulators as registers hold and the latency of an update wants, as few loads an update as possible.
 static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int lanes, Shape *best) {
+    int panel = panel_width(t->p, n->body, n->loop[vector]->sym);
     enum { ROWS_MAX = 8, VECTORS_MAX = 4, LATENCY = 8, CODE_MAX = 4000 };
     int size = operations(n->body);
     const Dim *columns = extent_of(t->p, n->loop[vector]), *rows = row >= 0 ? extent_of(t->p, n->loop[row]) : NULL;
@@ -145,7 +146,7 @@ static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int la
     double all = m.mix[0][0] + m.mix[0][1] + m.mix[1][0] + m.mix[1][1];
     for (int r = 1; r <= (rows ? ROWS_MAX : 1) && (r == 1 || fits(rows, r)); r++)
         for (int v = 1; v <= VECTORS_MAX && (v == 1 || fits(columns, v * lanes)); v++) {
-            if (r * v + v + 1 > t->target->registers || r * v * size > CODE_MAX) continue;
+            if (r * v + v + 1 > t->target->registers || r * v * size > CODE_MAX || (panel && v * lanes != panel)) continue;
             double loads = (m.mix[0][0] + r * m.mix[1][0] + v * m.mix[0][1] + r * v * m.mix[1][1]) / (all * r * v + 1e-9);
             double waiting = r * v < LATENCY ? (double)LATENCY / (r * v) : 1;
             double cost = (0.5 + 2 * loads) * waiting / use(columns, lanes * v) / (rows ? ragged(rows, r) : 1);
@@ -284,9 +285,8 @@ static double choose_block(Tile *t, Block *b, bool outermost) {
 
 bool pass_tile(Program *p, const PassOptions *o, Diag *d) {
     (void)d;
-    enum { LEVEL_SIZE = 4 };
     bool changed = false;
-    if (!o->target->vector_bits || o->level == LEVEL_SIZE) return false;
+    if (!passes_for_speed(o)) return false;
     for (int i = 0; i < p->kernels.n; i++) {
         Kernel *k = p->kernels.data[i];
         if (k->schedule || (k->body.n && k->body.data[0]->kind == ST_TEAM)) continue;
