@@ -160,11 +160,13 @@ static int match_rows(const Expr *e, const char *features, const Expr **operands
 int isa_match(const Expr *e, const char *features, const Expr **operands) {
     int row = match_rows(e, features, operands);
     if (row >= 0 || (e->op != X_min && e->op != X_max) || !dtype_is_float(e->type.type)) return row;
-    // min(c, y) with a constant that is no NaN is exactly c < y ? c : y.
-    const Expr *x = e->a[0];
+    // min(c, y) with a constant that is no NaN is exactly c < y ? c : y, and so is min(y, c) when c is not 0 (of equal operands either will
+    // do).
+    const Expr *x = e->a[0], *y = e->a[1];
+    if (y->op == X_const && y->k_scalar.f != 0) x = e->a[1], y = e->a[0];
     if (x->op != X_const || isnan(x->k_scalar.f)) return -1;
-    Expr order = {.op = e->op == X_min ? X_lt : X_gt, .type = vtype(DT_bool, e->type.lanes), .n = 2, .a = {x, e->a[1]}};
-    Expr choice = {.op = X_select, .type = e->type, .n = 3, .a = {&order, x, e->a[1]}};
+    Expr order = {.op = e->op == X_min ? X_lt : X_gt, .type = vtype(DT_bool, e->type.lanes), .n = 2, .a = {x, y}};
+    Expr choice = {.op = X_select, .type = e->type, .n = 3, .a = {&order, x, y}};
     row = match_rows(&choice, features, operands);
     for (int i = 0; i < 3 && row >= 0; i++)
         if (operands[i] == &order) return -1; // a row that blends by any mask

@@ -34,7 +34,8 @@
 // (loop_reserved). Statements:
 //   for v in lo..hi [step n] par|red|seq [unroll] [parallel] { … }
 //   reduce v in lo..hi [step n] (s: T = init, …) { … } combine (s2, …) { … }    s stay readable after it
-//     combine merges the state s2 of a later part into s; run in order and whole it is never executed; without it the reduction is not cut
+//     combine merges the state s2 of a later part into s; run in order and whole it is never executed; without it the reduction is not cut.
+//     `combine unordered (s2, …)` also merges parts of elements that are no neighbours, in any order
 //   while EXPR { … }   if EXPR { … } else { … }   break
 //   let x: T = EXPR   (an idx scalar becomes a symbol usable in indices; `let j: idx 0..n-1 = …` states its bounds, inclusive)
 //   var x: T = EXPR   set x = EXPR   tile acc[6, 2]: f32x8 = EXPR   set acc[i, j] = EXPR
@@ -123,6 +124,7 @@ struct Stmt {
     Var **states, **others;
     const Expr **inits;
     Block body, orelse; // orelse: IF's else, REDUCE's combine
+    bool unordered;     // REDUCE: combine merges parts in any order, of any elements
     // LET, VAR, TILE: var = value; SET: var (tile: idx) = value; STORE: var[dim …] = value; WHILE, IF, CHECK: value is the condition; SIZE:
     // value
     Var *var;
@@ -242,6 +244,9 @@ bool loop_verify(const Program *p, Diag *d); // rules numbered in loop_verify.c'
 #define LOOP_CUT (UINT64_C(1) << 63)
 int loop_interpret(const Program *p, const int64_t *sym, void *const *buf, const size_t *cap,
     void (*size)(void *ctx, const Dim *sym, int64_t v), void *ctx, uint64_t shuffle, Diag *d);
+
+// The parts of a reduction may be merged in any order: it says so, or each state is merged by a commutative operation.
+bool reduce_is_unordered(const Stmt *reduce);
 
 // ---- schedules (loop_schedule.c) ----
 // Applies the primitives of `text` in order to kernel k; false after diag_error when one does not apply. The list and each one's meaning:

@@ -77,6 +77,7 @@ static bool parse_states(Parser *ps, Block *b, Stmt *s) {
 }
 
 static bool parse_combine(Parser *ps, Block *b, Stmt *s) {
+    s->unordered = parse_accept_word(ps, "unordered");
     if (!parse_expect(ps, "(")) return false;
     for (int i = 0; i < s->nstates; i++) {
         Word w;

@@ -135,7 +135,7 @@ static void print_reduce(Str *s, const Stmt *x, int depth) {
     str_add(s, ")");
     print_body(s, &x->body, depth);
     if (!x->orelse.n) return;
-    str_add(s, " combine (");
+    str_add(s, x->unordered ? " combine unordered (" : " combine (");
     for (int i = 0; i < x->nstates; i++) str_printf(s, "%s%s", i ? ", " : "", x->others[i]->name);
     str_add(s, ")");
     print_body(s, &x->orelse, depth);

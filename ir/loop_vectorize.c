@@ -51,16 +51,29 @@ static int find_path(const Stmt *at, const Stmt *goal, int depth, int *path) {
     return -1;
 }
 
-// combine is one `set s = op(s, other)` with an operation that lanes are reduced by: that operation, else X_COUNT.
-static XOp plain_combine(const Stmt *reduce) {
-    const Stmt *set = reduce->orelse.n == 1 ? reduce->orelse.data[0] : NULL;
-    if (reduce->nstates != 1 || !set || set->kind != ST_SET || set->value->n != 2) return X_COUNT;
-    const Expr *e = set->value;
-    bool operands = e->a[0]->op == X_var && e->a[0]->var == reduce->states[0] && e->a[1]->op == X_var && e->a[1]->var == reduce->others[0];
+// The combine block sets state i to op(state, other) by an operation that lanes are reduced by: that operation, else X_COUNT.
+static XOp plain_combine(const Stmt *reduce, int i) {
     static const XOp ops[] = {X_add, X_mul, X_min, X_max, X_and, X_or};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (operands && e->op == ops[i]) return ops[i];
-    return X_COUNT;
+    XOp found = X_COUNT;
+    int sets = 0;
+    for (int k = 0; k < reduce->orelse.n; k++) {
+        const Stmt *set = reduce->orelse.data[k];
+        if (set->kind != ST_SET) return X_COUNT;
+        if (set->var != reduce->states[i]) continue;
+        const Expr *e = set->value;
+        bool operands = e->n == 2 && e->a[0]->op == X_var && e->a[0]->var == reduce->states[i] && e->a[1]->op == X_var &&
+                        e->a[1]->var == reduce->others[i];
+        for (size_t o = 0; o < sizeof ops / sizeof *ops && operands; o++)
+            if (e->op == ops[o]) found = ops[o];
+        sets++;
+    }
+    return sets == 1 ? found : X_COUNT;
+}
+
+bool reduce_is_unordered(const Stmt *reduce) {
+    bool plain = true;
+    for (int i = 0; i < reduce->nstates; i++) plain &= plain_combine(reduce, i) != X_COUNT;
+    return plain || reduce->unordered;
 }
 
 // Lanes [first, first + n) of x.
@@ -100,10 +113,13 @@ static void merge(Schedule *s, const Stmt *reduce, Var *const *wide, int n, Bloc
     Program *p = s->p;
     const Expr **state = ARENA_ARRAY(p->arena, const Expr *, reduce->nstates);
     for (int i = 0; i < reduce->nstates; i++) state[i] = x_var(p->arena, wide[i]);
-    XOp op = plain_combine(reduce);
-    if (op != X_COUNT)
-        state[0] = x_node(p->arena, (Expr){.op = X_hreduce, .type = reduce->states[0]->type, .n = 1, .a = {state[0]}, .k = op});
-    for (int h = n / 2; h >= 1 && op == X_COUNT; h /= 2) merge_halves(s, reduce, to, state, h);
+    bool plain = true;
+    for (int i = 0; i < reduce->nstates; i++) plain &= plain_combine(reduce, i) != X_COUNT;
+    for (int i = 0; i < reduce->nstates && plain; i++) {
+        Expr across = {.op = X_hreduce, .type = reduce->states[i]->type, .n = 1, .a = {state[i]}, .k = plain_combine(reduce, i)};
+        state[i] = x_node(p->arena, across);
+    }
+    for (int h = n / 2; h >= 1 && !plain; h /= 2) merge_halves(s, reduce, to, state, h);
     for (int i = 0; i < reduce->nstates; i++) {
         Stmt *let = loop_stmt(p, to, ST_LET);
         let->var = reduce->states[i];
@@ -119,7 +135,7 @@ static void cut_lanes(Schedule *s, Lanes *l, Block *around, Stmt *f, Block *rest
     DimTable *t = p->dims;
     Arena *a = p->arena;
     const char *name = dim_as_symbol(f->sym)->name;
-    const Dim *extent = dim_sub(t, f->hi, f->lo), *n = dim_int(t, l->n), *zero = dim_int(t, 0);
+    const Dim *n = dim_int(t, l->n), *zero = dim_int(t, 0), *extent = dim_max(t, dim_sub(t, f->hi, f->lo), zero);
     const Dim *blocks = dim_floordiv(t, extent, n), *left = dim_mod(t, extent, n), *sym = f->sym;
     if (!dim_is(left, 0)) {
         Block *to = rest;
@@ -146,7 +162,8 @@ static void insert(Arena *a, Block *b, int at, const Block *these) {
 }
 
 // rfactor(r, i, n): the iterations of i (the reduction r itself or a red loop inside it) n at a time, each lane with states of its own,
-// which start at the initial values and are merged by the combine block at the end. The order of the elements changes; n is a power of two.
+// which start at the initial values and are merged by the combine block at the end. The order of the elements changes: refused unless the
+// combine block is unordered or made of sums, products, extremes. n is a power of two.
 bool schedule_rfactor(Schedule *s) {
     LoopPlace at, inner;
     int n, path[PATH_MAX_DEPTH];
@@ -155,6 +172,7 @@ bool schedule_rfactor(Schedule *s) {
     if (depth < 0) return schedule_fail(s, "'%s' is neither the reduction nor a red loop inside it", s->args[1]);
     if (n & (n - 1)) return schedule_fail(s, "%d is no power of two", n);
     if (!at.stmt->orelse.n) return schedule_fail(s, "'%s' has no combine block", s->args[0]);
+    if (!reduce_is_unordered(at.stmt)) return schedule_fail(s, "the combine block of '%s' may need its parts in order", s->args[0]);
     if (inner.stmt->step != 1) return schedule_fail(s, "loop '%s' has a step", s->args[1]);
     // A check of the scalar form first: nothing is changed when it is refused.
     Lanes try = lanes_new(s->p, n);

@@ -194,6 +194,49 @@ LoadMix load_mix(Program *p, const Block *b, const Dim *x, const Dim *y) {
     return m.mix;
 }
 
+// ---- footprints ----
+
+typedef struct {
+    const Nest *n;
+    Arena *arena;
+    VEC(const Stmt *) loops; // around the statement at hand
+    const Dim *sym;
+    double above, sum;
+} Stream;
+
+static void stream_node(void *ctx, const Expr *e) {
+    Stream *s = ctx;
+    if (e->op != X_load || !dim_has_symbol(e->dim, s->sym)) return;
+    double bytes = e->type.lanes * dtype_bytes(e->type.type);
+    for (int i = 0; i < s->loops.n; i++)
+        if (dim_has_symbol(e->dim, s->loops.data[i]->sym)) bytes *= trips(extent_of(s->n->p, s->loops.data[i]));
+    if (bytes > s->above) s->sum += bytes;
+}
+
+static void stream_expr(void *ctx, const Expr **e) {
+    expr_visit(*e, stream_node, ctx);
+}
+
+static void stream_block(Stream *s, const Block *b) {
+    for (int i = 0; i < b->n; i++) {
+        Stmt *x = b->data[i];
+        stmt_exprs(x, stream_expr, s);
+        bool loop = x->kind == ST_FOR || x->kind == ST_REDUCE;
+        if (loop) vec_push(s->arena, &s->loops, x);
+        stream_block(s, &x->body);
+        if (loop) s->loops.n--;
+        stream_block(s, &x->orelse);
+    }
+}
+
+double streamed_bytes(const Nest *n, int first, const Dim *sym, double above) {
+    Stream s = {.n = n, .arena = arena_new(), .sym = sym, .above = above};
+    for (int i = first; i < n->n; i++) vec_push(s.arena, &s.loops, n->loop[i]);
+    stream_block(&s, n->body);
+    arena_free(s.arena);
+    return s.sum;
+}
+
 typedef struct {
     int bytes, count;
 } Widest;

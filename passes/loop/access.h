@@ -30,6 +30,8 @@ typedef struct {
     double mix[2][2];
 } LoadMix;
 LoadMix load_mix(Program *p, const Block *b, const Dim *x, const Dim *y);
+// Bytes of what the body loads along sym in one run of the loops from `first` on, of those loads that touch more than `above` bytes.
+double streamed_bytes(const Nest *n, int first, const Dim *sym, double above);
 // The widest element that b loads, stores or keeps, in bytes.
 int widest_element(const Block *b);
 int operations(const Block *b); // nodes of all expressions

@@ -109,7 +109,7 @@ static const Stmt *loop_for_lanes(const Tile *t, const Stmt *r, int lanes, doubl
 static double choose_reduction(Tile *t, const Stmt *r) {
     double cost = trips(extent_of(t->p, r)) * block_cost(t->p, &r->body, NULL, 1);
     int lanes = lanes_for(t, &r->body);
-    if (!r->orelse.n || lanes < 2 || r->step != 1) return cost;
+    if (!r->orelse.n || !reduce_is_unordered(r) || lanes < 2 || r->step != 1) return cost;
     const Stmt *loop = loop_for_lanes(t, r, lanes, &cost);
     if (!loop) return cost;
     // Several vectors hide the latency of the state's update, unless rows side by side do.
@@ -215,9 +215,30 @@ static const char *tail_of(int loop, bool outermost) {
     return loop == 0 && outermost ? "branch" : "peel";
 }
 
-static void write_tile(Tile *t, const Nest *n, int vector, int lanes, bool outermost) {
+// Puts the loop that streams less memory again and again outside: with blocks of a outside, all that varies with b passes by for each of
+// them.
+static void order_loops(Tile *t, Nest *n, const Shape *s, int *vector, int lanes) {
+    int a = s->row < *vector ? s->row : *vector, b = a + 1;
+    if (s->row < 0 || (s->row != b && *vector != b)) return;
+    const double near = t->target->l2 / 2.0;
+    double blocks[2] = {trips(extent_of(t->p, n->loop[a])), trips(extent_of(t->p, n->loop[b]))};
+    blocks[s->row - a] /= s->rows;
+    blocks[*vector - a] /= s->vectors * lanes;
+    double as_is = blocks[0] * streamed_bytes(n, a, n->loop[b]->sym, near), turned = blocks[1] * streamed_bytes(n, a, n->loop[a]->sym, near);
+    if (turned >= 0.7 * as_is) return;
+    str_printf(&t->text, "reorder(%s, %s) ", name_of(n->loop[b]), name_of(n->loop[a]));
+    Stmt *swap = n->loop[a];
+    n->loop[a] = n->loop[b];
+    n->loop[b] = swap;
+    *vector = *vector == a ? b : a;
+}
+
+static void write_tile(Tile *t, Nest *n, int vector, int lanes, bool outermost) {
     bool reduces = count(n->body, find_reduce) == 1 && count(n->body, find_par) == 0;
     Shape shape = reduces ? best_shape(t, n, vector, lanes) : (Shape){-1, 1, 1, 0};
+    int was = vector;
+    order_loops(t, n, &shape, &vector, lanes);
+    if (vector != was) shape.row = was;
     for (int i = n->n - 1; i >= 0; i--) {
         const Dim *extent = extent_of(t->p, n->loop[i]);
         if (i == vector) write_lanes(t, name_of(n->loop[i]), extent, lanes, shape.vectors, tail_of(i, outermost));

@@ -176,6 +176,7 @@ static const Expr *arg_element(Place at, const Value *v, const Dim *const *idx) 
     const Expr *inits[] = {x_const(a, wants_max ? lowest(in->type) : highest(in->type), 1), x_int(a, DT_i64, 0)};
     const Dim *sym[1];
     ReduceNest nest = reduce_nest(at, 1, &in->shape[axis], sym, 2, names, inits);
+    nest.reduce->unordered = true; // positions decide, not the order
     full[axis] = sym[0];
     Place inner = {at.kb, nest.inner, at.mask};
     Var *x = loop_let(l->p, nest.inner, kernel_local(at.kb, "x"), lower_element(inner, in, full));

@@ -70,8 +70,8 @@ def mlp():
     b.node("Relu", ["t1"], ["t2"])
     b.node("Gemm", ["t2", b.random("w2", 10, 96), b.random("b2", 10)], ["t3"], transB=1)
     b.node("Softmax", ["t3"], ["y"], axis=-1)
-    model = b.model([("x", T.FLOAT, [8, 40])], [("y", T.FLOAT, [8, 10])])
-    return Case("mlp", model, [Set({"x": b.normal(8, 40)}) for _ in range(2)], threads=True)
+    model = b.model([("x", T.FLOAT, [32, 40])], [("y", T.FLOAT, [32, 10])])
+    return Case("mlp", model, [Set({"x": b.normal(32, 40)}) for _ in range(2)], threads=True)
 
 
 def conv():
