@@ -242,7 +242,7 @@ static void check_statement(void *ctx, Stmt *s) {
     Lanes *l = ctx;
     stmt_exprs(s, check_expr, l);
     bool differs = s->value && varying_expr(&l->varying, s->value);
-    if (s->kind == ST_IF && differs) {
+    if (s->kind == ST_IF && differs && s != l->varying.plain) {
         loop_walk(&s->body, find_while, l);
         loop_walk(&s->orelse, find_while, l);
     }
@@ -276,7 +276,7 @@ static void widen_definition(void *ctx, Stmt *s) {
 }
 
 Lanes lanes_new(Program *p, int n) {
-    return (Lanes){.p = p, .n = n, .varying = varying_new(p->arena), .symbol = {.arena = p->arena}};
+    return (Lanes){.p = p, .n = n, .varying = varying_new(p->arena), .symbol = {.arena = p->arena}, .kept = {.arena = p->arena}};
 }
 
 void lanes_symbol(Lanes *l, const Dim *sym, const Dim *base) {
@@ -287,6 +287,11 @@ void lanes_symbol(Lanes *l, const Dim *sym, const Dim *base) {
 
 void lanes_variable(Lanes *l, Var *v) {
     varying_add(&l->varying, v);
+    ptr_map_put(&l->kept, v, 1);
+}
+
+void lanes_tail(Lanes *l, const Stmt *condition) {
+    l->varying.plain = condition;
 }
 
 bool lanes_prepare(Lanes *l, const Block *b) {
@@ -330,6 +335,13 @@ static void lane_if(Lanes *l, Block *to, const Stmt *s, const Expr *mask) {
         return;
     }
     const Expr *cond = named_mask(l, to, x_splat(a, in_lanes(l, s->value, mask), l->n));
+    if (s == l->varying.plain) {
+        const Expr *outer = l->tail;
+        l->tail = cond;
+        lane_block(l, to, &s->body, cond);
+        l->tail = outer;
+        return;
+    }
     lane_block(l, to, &s->body, named_mask(l, to, and_mask(a, mask, cond)));
     if (s->orelse.n) lane_block(l, to, &s->orelse, named_mask(l, to, and_mask(a, mask, x_op1(a, X_not, cond))));
 }
@@ -346,13 +358,14 @@ static void lane_store(Lanes *l, Block *to, const Stmt *s, const Expr *mask) {
 }
 
 // A value for the variable that s defines or sets, as many lanes as it has. Behind a condition lanes that are off keep theirs; off in the
-// tail, they may hold anything.
+// tail, they may hold anything if the variable is of the block's own.
 static const Expr *value_for(Lanes *l, const Stmt *s, const Expr *mask) {
     Arena *a = l->p->arena;
     const Expr *x = in_lanes(l, s->value, mask);
     if (s->var->type.lanes == 1) return x;
     x = x_splat(a, x, l->n);
-    if (s->kind != ST_SET || !conditional(l, mask)) return x;
+    bool keeps = conditional(l, mask) || (mask && ptr_map_get(&l->kept, s->var) >= 0);
+    if (s->kind != ST_SET || !keeps) return x;
     const Expr *old = s->var->kind == VAR_TILE ? x_tile(a, s->var, s->idx) : x_var(a, s->var);
     return x_op3(a, X_select, mask, x, old);
 }

@@ -17,6 +17,7 @@ typedef struct {
     const Dim *sym[LANE_SYMBOLS], *base[LANE_SYMBOLS]; // sym is base + lane
     const Expr *tail;                                  // the mask of the whole block: one of its lanes at least is on; NULL: all are
     Varying varying;
+    PtrMap kept;       // variables of outside: lanes that are off keep their value
     PtrMap symbol;     // idx lets that differ: index into `wide`
     VEC(Var *) wide;   // their lanes
     const char *fault; // why the block cannot be rewritten
@@ -25,6 +26,8 @@ typedef struct {
 Lanes lanes_new(Program *p, int n);
 void lanes_symbol(Lanes *l, const Dim *sym, const Dim *base);
 void lanes_variable(Lanes *l, Var *v); // v has a value a lane when the block begins, or is a state or variable that gets one
+// An if of the block whose condition is true for one lane at least: a tail, as that of lanes_block.
+void lanes_tail(Lanes *l, const Stmt *condition);
 // Finds what differs in block b and checks it; b is not changed. False with the fault when a statement has no form in lanes.
 bool lanes_prepare(Lanes *l, const Block *b);
 // Appends the statements of `from`, which must be the block prepared (its variables change their types), in lanes to `to`. Lanes off in

@@ -61,7 +61,7 @@ static void close_stmt(Varying *v, const Stmt *s, bool under) {
         if (under || varying_expr(v, s->inits[i])) varying_add(v, s->states[i]);
         if (varying_has(v, s->states[i])) varying_add(v, s->others[i]);
     }
-    bool conditional = s->kind == ST_IF || s->kind == ST_WHILE;
+    bool conditional = (s->kind == ST_IF || s->kind == ST_WHILE) && s != v->plain;
     close_block(v, &s->body, under || (conditional && differs));
     close_block(v, &s->orelse, under || (conditional && differs));
 }

@@ -7,7 +7,8 @@
 #include "ptr_map.h"
 
 typedef struct {
-    PtrMap set; // symbols and variables
+    PtrMap set;        // symbols and variables
+    const Stmt *plain; // an if whose condition does not make what it sets differ (lanes off there hold anything); NULL: none
     bool changed;
 } Varying;
 

@@ -3,6 +3,7 @@
 #include "loop_lanes.h"
 #include "loop_schedule.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool lane_count(Schedule *s, int arg, int *n) {
@@ -141,7 +142,9 @@ static void cut_lanes(Schedule *s, Lanes *l, Block *around, Stmt *f, Block *rest
         Block *to = rest;
         if (dim_ge0(t, dim_addi(t, left, -1)) != YES) to = &loop_if(p, rest, x_op2(a, X_gt, x_dim(a, left), x_dim(a, zero)))->body;
         const Dim *last = dim_symbol(t, loop_fresh(p, around, arena_printf(a, "%s_t", name)), SYM_LOOP, f->lo, dim_addi(t, f->hi, -1));
-        to = &loop_if(p, to, x_op2(a, X_lt, x_dim(a, last), x_dim(a, f->hi)))->body;
+        Stmt *tail = loop_if(p, to, x_op2(a, X_lt, x_dim(a, last), x_dim(a, f->hi)));
+        lanes_tail(l, tail);
+        to = &tail->body;
         LoopMap *m = loop_map_new(p);
         loop_map_symbol(m, sym, last);
         for (int i = 0; i < f->body.n; i++) loop_map_copy(m, to, f->body.data[i]);
@@ -194,7 +197,9 @@ bool schedule_rfactor(Schedule *s) {
     cut_lanes(s, &l, around, f, &rest);
     insert(s->p->arena, around, depth ? path[depth - 1] + 1 : 1, &rest);
     for (int i = 0; i < copy->nstates; i++) lanes_variable(&l, copy->states[i]);
-    lanes_prepare(&l, &wide);
+    bool can = lanes_prepare(&l, &wide);
+    assert(can && "the scalar form was checked");
+    (void)can;
     lanes_block(&l, &now, &wide, NULL);
     merge(s, at.stmt, copy->states, n, &now);
     schedule_replace(s, at, &now);
