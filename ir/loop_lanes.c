@@ -126,6 +126,12 @@ static const Expr *compare_indices(const Lanes *l, XOp op, const Dim *x, const D
     return x_op2(a, op, lanes, spread(l, DT_i32, dim_sub(t, dim_int(t, 0), near)));
 }
 
+// e as an index: of type idx and known as a Dim; else NULL.
+static const Dim *as_index(const Lanes *l, const Expr *e) {
+    if (e->op == X_const && e->type.type == DT_idx) return dim_int(l->p->dims, e->k_scalar.i);
+    return e->op == X_dim ? e->dim : NULL;
+}
+
 static const Expr *and_mask(Arena *a, const Expr *x, const Expr *y) {
     return !x ? y : !y ? x : x_op2(a, X_and, x, y);
 }
@@ -160,8 +166,8 @@ static const Expr *widen_operation(Widening *w, const Expr *e) {
     Arena *a = w->l->p->arena;
     const XOpInfo *info = xop_info(e->op);
     if (info->cls == XC_CAST) return widen_cast(w, e);
-    if (info->cls == XC_CMP && e->a[0]->op == X_dim && e->a[1]->op == X_dim)
-        return compare_indices(w->l, e->op, e->a[0]->dim, e->a[1]->dim);
+    const Dim *left = e->n == 2 ? as_index(w->l, e->a[0]) : NULL, *right = left ? as_index(w->l, e->a[1]) : NULL;
+    if (info->cls == XC_CMP && right) return compare_indices(w->l, e->op, left, right);
     const Expr *x[3];
     for (int i = 0; i < e->n; i++) x[i] = x_splat(a, widen(w, e->a[i]), w->l->n);
     return e->n == 1 ? x_op1(a, e->op, x[0]) : e->n == 2 ? x_op2(a, e->op, x[0], x[1]) : x_op3(a, e->op, x[0], x[1], x[2]);

@@ -140,8 +140,8 @@ static Node *map_behind_product(const Affine *f, const Node *n, int *arg) {
     Node *inner = NULL;
     for (int i = 0; i < n->nin; i++) {
         Node *def = n->in[i]->def;
-        if (!def || (def->op == G_const && n->in[i]->storage.kind == STORE_AUTO)) continue;
-        if (inner || (def->op != G_map && def->op != G_contract) || !value_same_shape(n->in[i], n->out[0])) return NULL;
+        if (def && def->op == G_const) continue;
+        if (!def || inner || (def->op != G_map && def->op != G_contract) || !value_same_shape(n->in[i], n->out[0])) return NULL;
         inner = def;
         *arg = i;
     }
