@@ -224,7 +224,8 @@ static void order_loops(Tile *t, Nest *n, const Shape *s, int *vector, int lanes
     double blocks[2] = {trips(extent_of(t->p, n->loop[a])), trips(extent_of(t->p, n->loop[b]))};
     blocks[s->row - a] /= s->rows;
     blocks[*vector - a] /= s->vectors * lanes;
-    double as_is = blocks[0] * streamed_bytes(n, a, n->loop[b]->sym, near), turned = blocks[1] * streamed_bytes(n, a, n->loop[a]->sym, near);
+    double as_is = blocks[0] * streamed_bytes(n, a, n->loop[b]->sym, near),
+           turned = blocks[1] * streamed_bytes(n, a, n->loop[a]->sym, near);
     if (turned >= 0.7 * as_is) return;
     str_printf(&t->text, "reorder(%s, %s) ", name_of(n->loop[b]), name_of(n->loop[a]));
     Stmt *swap = n->loop[a];
