@@ -299,10 +299,11 @@ static const Dim *slice_bound(ImportNode *n, const Dim *v, const Dim *extent, in
     dim_interval(v, &lo, &hi);
     bool negative = dim_is_int(v, &k) ? k < 0 : hi < 0;
     const Dim *high = dim_addi(t, extent, high_offset);
-    if (dim_is_int(v, &k) && k < -((int64_t)1 << 40)) return dim_of(n, low);
-    if (dim_is_int(v, &k) && k > (int64_t)1 << 40) return high;
-    const Dim *at = negative ? dim_add(t, v, extent) : v;
-    return dim_max(t, dim_of(n, low), dim_min(t, at, high));
+    const Dim *least = dim_of(n, low), *at = negative ? dim_add(t, v, extent) : v;
+    if (dim_is_int(v, &k) && k < -((int64_t)1 << 40)) at = least;
+    if (dim_is_int(v, &k) && k > (int64_t)1 << 40) at = high;
+    // high last where an empty axis puts it below low: nothing is left then
+    return high_offset < 0 ? dim_min(t, high, dim_max(t, least, at)) : dim_max(t, least, dim_min(t, at, high));
 }
 
 static Value *slice_axis(ImportNode *n, Value *x, int axis, const Dim *start, const Dim *end, int64_t step) {

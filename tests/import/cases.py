@@ -97,6 +97,10 @@ for name, text in [("dimensions underscore", "_"), ("dimensions empty", ""), ("d
     case(name, model([node("Concat", ["x", "z"], ["y"], axis=0)], [value("x", [text, 3]), value("z", [text, 3])], [value("y")]), {"x": X, "z": X[:1]},
          [np.concatenate([X, X[:1]])])
 
+backwards = [tensor("s", np.array([-2])), tensor("e", np.array([-2**62])), tensor("a", np.array([0])), tensor("st", np.array([-1]))]
+case("slice of nothing, backwards", model([node("Slice", ["x", "s", "e", "a", "st"], ["y"])], *XY, init=backwards),
+     {"x": X[:0]}, [X[:0]], ["--dim=N=0..8"])
+
 
 # ---- If ----
 def branches(then, other):
