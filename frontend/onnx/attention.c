@@ -209,18 +209,21 @@ static bool check_operands(const Attention *a) {
                        import_shape_text(n, a->v));
 }
 
+static bool attention_scale(Attention *a) {
+    int64_t width;
+    a->scale = attr_float(a->n, "scale");
+    if (a->scale != 0) return true;
+    if (!dim_is_int(a->q->shape[3], &width)) return import_unsupported(a->n, "a head size that is not constant");
+    a->scale = 1 / sqrt((double)width);
+    return true;
+}
+
 bool import_attention(ImportNode *n) {
     Attention a = {.n = n};
-    int64_t width;
     if (!attention_operands(&a) || !check_operands(&a)) return false;
     const Dim *shape[] = {a.q->shape[0], a.q->shape[1], a.q->shape[2], a.k->shape[2]};
     memcpy(a.shape, shape, sizeof shape);
-    a.scale = attr_float(n, "scale");
-    if (a.scale == 0) {
-        if (!dim_is_int(a.q->shape[3], &width)) return import_unsupported(n, "a head size that is not constant");
-        a.scale = 1 / sqrt((double)width);
-    }
-    if (!add_mask(&a) || !add_padding(&a)) return false;
+    if (!attention_scale(&a) || !add_mask(&a) || !add_padding(&a)) return false;
     const Expr *score = score_body(&a, SCORE_MASKED);
     if (!score) return false;
     Value *in[3 + FURTHER_MAX] = {a.q, a.k, a.v, a.further[0], a.further[1]};
@@ -228,6 +231,36 @@ bool import_attention(ImportNode *n) {
     n->out[0] = n->in[0]->rank == 3 ? join_heads(n, y) : y;
     if (n->nout > 3 && n->wanted[3] && !(n->out[3] = scores_output(&a))) return false;
     return true;
+}
+
+// ---- FlexAttention: the scores and the probabilities each go through a graph of the model's ----
+static Value *through_graph(ImportNode *n, const char *name, Value *x) {
+    if (!attr_has(n, name)) return x;
+    Value **outs;
+    int nouts;
+    if (!attr_inline(n, name, 1, &x, &nouts, &outs)) return NULL;
+    bool fits = nouts == 1 && outs[0]->rank == x->rank && dtype_is_float(outs[0]->type);
+    for (int i = 0; fits && i < x->rank; i++) fits = dim_eq(n->dims, outs[0]->shape[i], x->shape[i]) != NO;
+    if (!fits) return import_fail(n, "%s does not give one tensor like its input", name), NULL;
+    return g_cast(&n->b, x->type, outs[0]);
+}
+
+bool import_flex_attention(ImportNode *n) {
+    Attention a = {.n = n};
+    int64_t last = 3;
+    if (!import_same_types(n, 0, 2) || !dtype_is_float(n->in[0]->type)) return false;
+    for (int i = 0; i < 3; i++)
+        if (n->in[i]->rank != 4) return import_fail(n, "input %d has rank %d, 4 is needed", i, n->in[i]->rank);
+    a.q = n->in[0];
+    a.k = share_heads(n, n->in[1], a.q->shape[1]);
+    a.v = a.k ? share_heads(n, n->in[2], a.q->shape[1]) : NULL;
+    if (!a.v || !check_operands(&a) || !attention_scale(&a)) return false;
+    DType t = a.q->type == DT_f64 ? DT_f64 : DT_f32;
+    Value *scores = g_contract(&n->b, "bhse,bhte->bhst", g_cast(&n->b, t, a.q), g_cast(&n->b, t, a.k), t);
+    scores = through_graph(n, "score_mod", g_map2(&n->b, X_mul, scores, g_const_float(&n->b, t, a.scale)));
+    Value *p = scores ? through_graph(n, "prob_mod", g_softmax(&n->b, "softmax", scores, 1, &last)) : NULL;
+    if (p) n->out[0] = g_cast(&n->b, a.q->type, g_contract(&n->b, "bhst,bhtf->bhsf", p, g_cast(&n->b, t, a.v), t));
+    return p != NULL;
 }
 
 // ---- RotaryEmbedding ----
