@@ -152,6 +152,20 @@ bool import_content(const ImportNode *n, int input, const Dim *const **elems, in
     return true;
 }
 
+bool import_sizes(ImportNode *n, int input, const Dim *const **elems, int *count) {
+    Value *v = n->in[input];
+    int64_t length;
+    if (v->content || v->rank != 1 || !dtype_is_int(v->type) || !dim_is_int(v->shape[0], &length))
+        return import_content(n, input, elems, count);
+    if (length > GRAPH_MAX_RANK)
+        return import_fail(n, "input %d has %lld elements, expected at most %d", input, (long long)length, GRAPH_MAX_RANK);
+    const Dim **sizes = ARENA_ARRAY(n->arena, const Dim *, length + 1);
+    for (int i = 0; i < length; i++) sizes[i] = g_size(&n->b, v, i, "size", dim_int(n->dims, 0), NULL);
+    *elems = sizes;
+    *count = (int)length;
+    return true;
+}
+
 bool import_const_ints(const ImportNode *n, int input, int64_t *out, int max, int *count) {
     const Dim *const *elems;
     if (!import_content(n, input, &elems, count)) return false;

@@ -83,6 +83,8 @@ bool import_word(const ImportNode *n, const char *attribute, const char *const *
 bool import_broadcast(const ImportNode *n, int nvalues, Value *const *v);
 // An input that must be known at compile time or as symbols: its content as Dims (rank 0 or 1). false after unsupported, naming the input.
 bool import_content(const ImportNode *n, int input, const Dim *const **elems, int *count);
+// The same for sizes: elements that are data become sizes of the run.
+bool import_sizes(ImportNode *n, int input, const Dim *const **elems, int *count);
 bool import_const_ints(const ImportNode *n, int input, int64_t *out, int max, int *count);
 // v's elements when v is a constant or computed from constants alone (at most 2^20 elements); false, without a message, when it is not.
 bool import_known_tensor(const ImportNode *n, const Value *v, Tensor *t);

@@ -166,7 +166,9 @@ bool import_one_hot(ImportNode *n) {
     } else if (import_const_float(n, 1, &depth_value)) {
         depth = dim_int(n->dims, (int64_t)depth_value);
     } else {
-        return import_unsupported(n, "a depth known only at run time");
+        Value *given = g_cast(&n->b, DT_i64, n->in[1]);
+        if (given->rank > 1) return import_fail(n, "depth is %s", import_shape_text(n, given));
+        depth = g_size(&n->b, given, 0, "depth", dim_int(n->dims, 0), NULL);
     }
     int rank = indices->rank + 1;
     if (!import_axis(n, attr_int(n, "axis"), rank, &axis)) return false;

@@ -154,11 +154,35 @@ bool import_hardmax(ImportNode *n) {
     return true;
 }
 
+static Value *cumulative(ImportNode *n, int axis) {
+    const char *kind = !strcmp(n->row->name, "CumSum") ? "sum" : "prod";
+    return g_scan(&n->b, kind, n->in[0], axis, attr_int(n, "exclusive") != 0, attr_int(n, "reverse") != 0);
+}
+
+// An axis that is data: the scans along all axes, of which one is chosen.
+static bool cumulative_of_data(ImportNode *n, Value *axis) {
+    int rank = n->in[0]->rank;
+    if (axis->rank > 1 || !dtype_is_int(axis->type) || rank == 0) return import_fail(n, "axis is %s", import_shape_text(n, axis));
+    axis = g_cast(&n->b, DT_i64, g_reshape(&n->b, axis, 0, NULL));
+    const Dim *bounds = dim_int(n->dims, rank);
+    const FormulaDim dims[] = {{"RANK", bounds}, {0}};
+    Value *valid = formula_tensor(n, "(a0 >= (-cast.i64(dim(RANK)))) & (a0 < cast.i64(dim(RANK)))", 1, &axis, 0, NULL, dims);
+    if (!valid) return false;
+    g_check(&n->b, valid, 0, NULL, CODE_SHAPE);
+    Value *y = cumulative(n, 0);
+    for (int i = 1; i < rank && y; i++) {
+        Value *in[] = {y, cumulative(n, i), axis};
+        y = formula_map(n, arena_printf(n->arena, "select((a2 == %di64) | (a2 == (%di64)), a1, a0)", i, i - rank), 3, in);
+    }
+    n->out[0] = y;
+    return y != NULL;
+}
+
 bool import_cumulative(ImportNode *n) {
     int64_t given;
     int axis, count;
+    if (!n->in[1]->content) return cumulative_of_data(n, n->in[1]);
     if (!import_const_ints(n, 1, &given, 1, &count) || !import_axis(n, given, n->in[0]->rank, &axis)) return false;
-    const char *kind = !strcmp(n->row->name, "CumSum") ? "sum" : "prod";
-    n->out[0] = g_scan(&n->b, kind, n->in[0], axis, attr_int(n, "exclusive") != 0, attr_int(n, "reverse") != 0);
+    n->out[0] = cumulative(n, axis);
     return true;
 }

@@ -190,7 +190,7 @@ bool import_expand(ImportNode *n) {
     const Dim *const *want, *shape[RANK_MAX];
     int count;
     const Value *x = n->in[0];
-    if (!import_content(n, 1, &want, &count)) return false;
+    if (!import_sizes(n, 1, &want, &count)) return false;
     int rank = count > x->rank ? count : x->rank;
     if (rank > RANK_MAX) return import_unsupported(n, "rank %d", rank);
     for (int i = 0; i < rank; i++) {
@@ -221,7 +221,7 @@ static bool tile_by(ImportNode *n, const Dim *const *repeats) {
 bool import_tile(ImportNode *n) {
     const Dim *const *repeats;
     int count;
-    if (!import_content(n, 1, &repeats, &count)) return false;
+    if (!import_sizes(n, 1, &repeats, &count)) return false;
     if (count != n->in[0]->rank) return import_fail(n, "repeats has %d entries, input has rank %d", count, n->in[0]->rank);
     return tile_by(n, repeats);
 }
@@ -438,11 +438,29 @@ bool import_constant_of_shape(ImportNode *n) {
     const Dim *const *shape;
     int rank;
     Scalar fill = scalar_float(DT_f32, 0);
-    if (!import_content(n, 0, &shape, &rank)) return false;
+    if (!import_sizes(n, 0, &shape, &rank)) return false;
     const Value *given = attr_tensor(n, "value");
     if (given) fill = scalar_read(given->type, given->def->data.bytes);
     n->out[0] = g_map_shape(&n->b, 0, NULL, x_const(n->arena, fill, 1), rank, shape);
     return true;
+}
+
+// Limits that are data: max(0, ceil((limit - start) / step)) elements, a size defined at run time.
+static bool range_of_data(ImportNode *n) {
+    DType t = n->in[0]->type;
+    Value *in[3];
+    for (int i = 0; i < 3; i++) {
+        if (dim_eq(n->dims, value_size(n->b.g, n->in[i]), dim_of(n, 1)) == NO) return import_fail(n, "input %d is no scalar", i);
+        in[i] = g_reshape(&n->b, n->in[i], 0, NULL);
+    }
+    Value *count = formula_map(n, "cast.i64(max(ceil((cast.f64(a1) - cast.f64(a0)) / cast.f64(a2)), 0.0))", 3, in);
+    if (!count) return false;
+    const Dim *len = g_size(&n->b, count, 0, "range", dim_of(n, 0), NULL);
+    DType wide = dtype_is_float(t) && !dtype_is_native(t) ? DT_f32 : t;
+    Value *from[] = {g_cast(&n->b, wide, in[0]), g_cast(&n->b, wide, in[2])};
+    Value *y = formula_tensor(n, "a0 + cast.$T(dim(d0)) * a1", 2, from, 1, &len, NULL);
+    if (y) n->out[0] = g_cast(&n->b, t, y);
+    return y != NULL;
 }
 
 bool import_range(ImportNode *n) {
@@ -453,7 +471,7 @@ bool import_range(ImportNode *n) {
     if (!import_same_types(n, 0, 2)) return false;
     if (dtype_is_float(t)) {
         for (int i = 0; i < 3; i++)
-            if (!import_const_float(n, i, &f[i])) return import_unsupported(n, "limits known only at run time");
+            if (!import_const_float(n, i, &f[i])) return range_of_data(n);
         double steps = (f[1] - f[0]) / f[2];
         int64_t len = steps > 0 ? (int64_t)__builtin_ceil(steps) : 0;
         const Dim *shape = dim_of(n, len);
@@ -462,10 +480,13 @@ bool import_range(ImportNode *n) {
         n->out[0] = g_map_shape(&n->b, 0, NULL, x_op2(n->arena, X_add, step, x_float(n->arena, t, f[0])), 1, &shape);
         return true;
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        if (!n->in[i]->content) return range_of_data(n);
         if (!import_content(n, i, &ends[i], &count)) return false;
+    }
     int64_t step;
-    if (!dim_is_int(ends[2][0], &step) || step == 0) return import_unsupported(n, "a step that is not a constant or 0");
+    if (!dim_is_int(ends[2][0], &step)) return range_of_data(n);
+    if (step == 0) return import_fail(n, "the step is 0");
     const Dim *span = step > 0 ? dim_sub(n->dims, ends[1][0], ends[0][0]) : dim_sub(n->dims, ends[0][0], ends[1][0]);
     const Dim *len = dim_max(n->dims, dim_of(n, 0), dim_ceildiv(n->dims, span, dim_of(n, step > 0 ? step : -step)));
     const Dim *at = dim_add(n->dims, ends[0][0], dim_muli(n->dims, axis_sym(n, 0, len), step));
