@@ -144,6 +144,11 @@ static const char *input_name(const ImportNode *n, const Value *v) {
 bool import_content(const ImportNode *n, int input, const Dim *const **elems, int *count) {
     const Value *v = n->in[input];
     if (v->rank > 1) return import_fail(n, "input %d has type %s, expected a list of numbers", input, import_shape_text(n, v));
+    if (!v->content && v->rank == 1 && dim_is(v->shape[0], 0)) {
+        *elems = NULL;
+        *count = 0;
+        return true;
+    }
     if (!v->content)
         return import_unsupported(n, "the elements of input %d, '%s', are computed from data; mlc needs them as constants or as sizes here",
             input, input_name(n, v));

@@ -1,5 +1,5 @@
 // Reductions, softmax and running sums.
-#include "formula.h"
+#include "reduce_data.h"
 
 #include <string.h>
 
@@ -76,19 +76,48 @@ static Value *log_sum_exp(ImportNode *n, Value *x, int count, const int64_t *axe
     return formula_map(n, "log(a0) + a1", 2, last);
 }
 
+static Value *reduced_by_data(ImportNode *n, const DataAxes *a, const char *kind, Value *x, bool keep) {
+    Value *y = NULL;
+    if (!strcmp(kind, "logsumexp")) {
+        Value *m = data_reduce(n, a, "max", x);
+        m = formula_map(n, "select(abs(a0) == inf$T, 0.0$T, a0)", 1, &m);
+        if (!m) return NULL;
+        Value *pair[] = {x, data_spread(n, a, m)}, *e = formula_map(n, "exp(a0 - a1)", 2, pair);
+        if (!e) return NULL;
+        Value *last[] = {data_reduce(n, a, "sum", e), m};
+        y = formula_map(n, "log(a0) + a1", 2, last);
+    } else if (!strcmp(kind, "mean")) {
+        Value *count = data_count(n, a), *sum = data_reduce(n, a, "sum", x);
+        y = count ? g_map2(&n->b, X_div, sum, g_cast(&n->b, sum->type, count)) : NULL;
+    } else {
+        y = data_reduce(n, a, kind, x);
+    }
+    return y && !keep ? data_squeeze(n, a, y) : y;
+}
+
+// Axes given as an input whose elements are data.
+static bool axes_are_data(const ImportNode *n, const ReduceRow *row) {
+    const Value *axes = n->version >= row->axes_input && n->nin > 1 ? n->in[1] : NULL;
+    return axes && !axes->content && !(axes->rank == 1 && dim_is(axes->shape[0], 0));
+}
+
 bool import_reduce(ImportNode *n) {
     const ReduceRow *row = reduce_row(n->row->name);
     int64_t axes[RANK_MAX];
-    int count;
-    bool none, keep = attr_int(n, "keepdims") != 0;
-    if (!import_numeric(n, 0) || !reduce_axes(n, row->axes_input, axes, &count, &none)) return false;
+    int count = 0;
+    bool none, keep = attr_int(n, "keepdims") != 0, by_data = axes_are_data(n, row);
+    DataAxes data;
+    if (!import_numeric(n, 0)) return false;
+    if (by_data ? !data_axes(n, &data, n->in[0], n->in[1]) : !reduce_axes(n, row->axes_input, axes, &count, &none)) return false;
     DType t = n->in[0]->type;
     bool computes = row->before || row->after || !strcmp(row->kind, "mean") || !strcmp(row->kind, "logsumexp");
     bool integer_math = !dtype_is_float(t) && (row->after || !strcmp(row->kind, "logsumexp"));
     bool narrow = dtype_is_float(t) && !dtype_is_native(t) && computes;
     Value *x = integer_math ? g_cast(&n->b, DT_f64, n->in[0]) : narrow ? g_cast(&n->b, DT_f32, n->in[0]) : n->in[0];
     if (row->before && !(x = formula_map(n, row->before, 1, &x))) return false;
-    if (!strcmp(row->kind, "mean"))
+    if (by_data)
+        x = reduced_by_data(n, &data, row->kind, x, keep);
+    else if (!strcmp(row->kind, "mean"))
         x = import_mean(n, x, count, axes, keep);
     else if (!strcmp(row->kind, "logsumexp"))
         x = log_sum_exp(n, x, count, axes, keep);
