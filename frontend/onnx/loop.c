@@ -124,10 +124,7 @@ static Region *import_body(ImportNode *n, LoopSpec *l) {
 
 // Sets n->out. false after a fault.
 static bool import_loop_node(ImportNode *n, LoopSpec *l) {
-    int nouts = attr_graph_outputs(n, "body") - !l->scan, ncarried = 0;
-    l->nscanned = nouts - l->ncarried;
-    if (l->nscanned < 0) return import_fail(n, "its body has %d outputs beside the condition, expected at least %d", nouts, l->ncarried);
-    if (n->nout > nouts) return import_fail(n, "has %d outputs, its body gives %d", n->nout, nouts);
+    int ncarried = 0;
     Region *r = import_body(n, l);
     if (!r) return false;
     Value **init = ARENA_ARRAY(n->arena, Value *, l->ncarried + 1);
@@ -138,9 +135,14 @@ static bool import_loop_node(ImportNode *n, LoopSpec *l) {
     return true;
 }
 
-static bool check_init(ImportNode *n, int ncarried, Value *const *init) {
-    for (int i = 0; i < ncarried; i++)
-        if (!init[i]) return import_fail(n, "the initial value of carried value %d is missing", i);
+// Before the body is looked at: the counts of outputs fit, initial values are there.
+static bool check_interface(ImportNode *n, LoopSpec *l) {
+    int nouts = attr_graph_outputs(n, "body") - !l->scan;
+    l->nscanned = nouts - l->ncarried;
+    if (l->nscanned < 0) return import_fail(n, "its body has %d outputs beside the condition, expected at least %d", nouts, l->ncarried);
+    if (n->nout > nouts) return import_fail(n, "has %d outputs, its body gives %d", n->nout, nouts);
+    for (int i = 0; i < l->ncarried; i++)
+        if (!l->init[i]) return import_fail(n, "the initial value of carried value %d is missing", i);
     return true;
 }
 
@@ -159,7 +161,7 @@ bool import_loop(ImportNode *n) {
     LoopSpec l = {.ncarried = n->nin > 2 ? n->nin - 2 : 0, .init = n->in + 2};
     l.trip = trip_count(n);
     l.cond = n->nin > 1 && n->in[1] ? scalar_value(n, n->in[1], DT_bool, "the condition") : always(&n->b);
-    if (!l.trip || !l.cond || !check_init(n, l.ncarried, l.init)) return false;
+    if (!l.trip || !l.cond || !check_interface(n, &l)) return false;
     LoopStudy s = {
         .trip = l.trip, .cond = l.cond, .ncarried = l.ncarried, .init = l.init, .fixed = ARENA_ARRAY(n->arena, bool, l.ncarried + 1)};
     if (!loop_study(n, &s)) return false;
@@ -224,7 +226,7 @@ static bool scan(ImportNode *n, int nstates, int nslices, Value **in) {
     l.trip = g_dims(&n->b, -1, &l.slices[0].len);
     l.cond = always(&n->b);
     l.fixed = ARENA_ARRAY(n->arena, bool, nstates + 1);
-    if (!check_init(n, nstates, in) || !import_loop_node(n, &l)) return false;
+    if (!check_interface(n, &l) || !import_loop_node(n, &l)) return false;
     IntList axes = {NULL, 0}, directions = {NULL, 0};
     if (n->version >= 9 &&
         (!list_items(n, "scan_output_axes", l.nscanned, &axes) || !list_items(n, "scan_output_directions", l.nscanned, &directions)))

@@ -1,5 +1,5 @@
 // Operators that move elements or speak of shapes: views, reshapes, concat, gather and scatter with their index maps.
-#include "formula.h"
+#include "shape_data.h"
 
 #include <string.h>
 
@@ -84,8 +84,12 @@ static bool reshape_to(ImportNode *n, const Dim *const *want, int rank, bool zer
 bool import_reshape(ImportNode *n) {
     const Dim *const *want;
     int rank;
-    if (!import_content(n, 1, &want, &rank)) return false;
     bool allowzero = n->version >= 14 && attr_int(n, "allowzero") != 0;
+    if (!n->in[1]->content && !(n->in[1]->rank == 1 && dim_is(n->in[1]->shape[0], 0))) {
+        n->out[0] = reshape_by_data(n, n->in[0], n->in[1], !allowzero);
+        return n->out[0] != NULL;
+    }
+    if (!import_content(n, 1, &want, &rank)) return false;
     return reshape_to(n, want, rank, !allowzero);
 }
 
@@ -253,7 +257,7 @@ bool import_concat(ImportNode *n) {
 }
 
 static bool split_sizes(ImportNode *n, const Dim *extent, const Dim *const **sizes, int *count) {
-    if (n->version >= 13 && n->nin > 1 && n->in[1]) return import_content(n, 1, sizes, count);
+    if (n->version >= 13 && n->nin > 1 && n->in[1]) return import_sizes(n, 1, sizes, count);
     IntList given = n->version < 13 ? attr_ints(n, "split") : (IntList){0};
     const Dim **made = ARENA_ARRAY(n->arena, const Dim *, n->nout + given.n + 1);
     *sizes = made;
@@ -337,9 +341,15 @@ static bool slice_apply(ImportNode *n, const SliceSpec *s) {
     return true;
 }
 
+static bool is_data(const ImportNode *n, int input) {
+    const Value *v = input < n->nin ? n->in[input] : NULL;
+    return v && !v->content && !(v->rank == 1 && dim_is(v->shape[0], 0));
+}
+
 bool import_slice(ImportNode *n) {
     SliceSpec s = {0};
     int ends, axes = 0, steps = 0;
+    if (is_data(n, 1) || is_data(n, 2) || is_data(n, 3) || is_data(n, 4)) return slice_of_data(n);
     if (!import_content(n, 1, &s.starts, &s.count) || !import_content(n, 2, &s.ends, &ends)) return false;
     for (int i = 0; i < s.count && i < RANK_MAX; i++) s.axes[i] = i, s.steps[i] = 1;
     if (s.count > n->in[0]->rank || ends != s.count)
