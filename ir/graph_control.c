@@ -10,8 +10,13 @@
 void g_check(Builder *b, Value *cond, int nguard, const Dim *const *guard, StatusCode code) {
     const Dim **open = ARENA_ARRAY(b->g->arena, const Dim *, nguard + 1);
     int n = 0;
-    for (int i = 0; i < nguard; i++)
+    for (int i = 0; i < nguard; i++) {
+        if (dim_is_poison(guard[i])) {
+            graph_build_fault(b, "a size overflows");
+            return;
+        }
         if (dim_ge0(b->g->dims, guard[i]) != YES) open[n++] = guard[i];
+    }
     int64_t known;
     if (cond && value_content_int(cond, 0, &known) && known) cond = NULL;
     if (n == 0 && !cond) return;

@@ -83,13 +83,32 @@ static Value *padded_mask(ImportNode *n, Value *mask, const Dim *keys) {
     return g_pad(&n->b, mask, before, after, mask->type == DT_bool ? scalar_int(DT_bool, 0) : scalar_float(mask->type, -INFINITY));
 }
 
+// v broadcasts to the shape: an error now where it does not, a check in the run where that is open.
+static bool check_spreads(ImportNode *n, const Value *v, int rank, const Dim *const *shape) {
+    DimTable *t = n->dims;
+    for (int i = 0; i < v->rank; i++) {
+        const Dim *here = v->shape[i], *there = shape[rank - v->rank + i], *one = dim_int(t, 1);
+        Tri same = dim_eq(t, here, there), single = dim_eq(t, here, one);
+        if (same == YES || single == YES) continue;
+        if (same == NO && single == NO)
+            return import_fail(n, "%s: extent %s does not broadcast to %s", import_shape_text(n, v), dim_text(t, here), dim_text(t, there));
+        const Dim *far = dim_max(t, dim_sub(t, here, there), dim_sub(t, there, here)),
+                  *more = dim_max(t, dim_sub(t, here, one), dim_sub(t, one, here));
+        const Dim *guard = dim_muli(t, dim_min(t, far, more), -1);
+        g_check(&n->b, NULL, 1, &guard, CODE_SHAPE);
+    }
+    return true;
+}
+
 static bool add_mask(Attention *a) {
     ImportNode *n = a->n;
     Value *mask = optional_input(n, 3);
     if (!mask) return true;
     if (mask->rank < 1 || mask->rank > 4 || (mask->type != DT_bool && !dtype_is_float(mask->type)))
         return import_fail(n, "%s is no mask", import_shape_text(n, mask));
-    a->further[a->nfurther++] = padded_mask(n, mask, a->shape[3]);
+    mask = padded_mask(n, mask, a->shape[3]);
+    if (!check_spreads(n, mask, 4, a->shape)) return false;
+    a->further[a->nfurther++] = mask;
     a->mask = a->nfurther;
     return true;
 }
@@ -101,6 +120,7 @@ static bool add_padding(Attention *a) {
     if (filled->rank != 1 || !dtype_is_int(filled->type)) return import_fail(n, "%s is no list of lengths", import_shape_text(n, filled));
     filled = g_cast(&n->b, DT_i64, filled);
     for (int i = 0; i < 3; i++) filled = g_unsqueeze(&n->b, filled, filled->rank);
+    if (!check_spreads(n, filled, 4, a->shape)) return false;
     a->further[a->nfurther++] = filled;
     a->filled = a->nfurther;
     return true;
@@ -304,13 +324,15 @@ static Value *rotated(ImportNode *n, Value *x, Value *cos, Value *sin, const Dim
 }
 
 bool import_rotary_embedding(ImportNode *n) {
-    if (!import_same_types(n, 0, 2)) return false;
+    if (!import_same_types(n, 0, 2) || !import_numeric(n, 0)) return false;
     Value *x = split_heads(n, n->in[0], attr_int(n, "num_heads"));
     Value *cos = x ? cache_rows(n, n->in[1], optional_input(n, 3)) : NULL,
           *sin = cos ? cache_rows(n, n->in[2], optional_input(n, 3)) : NULL;
     if (!sin) return false;
     int64_t turned = attr_int(n, "rotary_embedding_dim");
     const Dim *width = turned > 0 ? dim_int(n->dims, turned) : x->shape[3];
+    if (turned < 0 || turned % 2 || dim_ge0(n->dims, dim_sub(n->dims, x->shape[3], width)) == NO)
+        return import_fail(n, "rotary_embedding_dim is %ld, heads have %s", (long)turned, dim_text(n->dims, x->shape[3]));
     if (cos->rank != 3 || sin->rank != 3 || dim_eq(n->dims, dim_muli(n->dims, cos->shape[2], 2), width) == NO)
         return import_fail(n, "the cache %s does not fit a rotation of %s", import_shape_text(n, cos), dim_text(n->dims, width));
     Value *y = rotated(n, x, cos, sin, width);
@@ -326,7 +348,9 @@ bool import_tensor_scatter(ImportNode *n) {
     int axis;
     bool circular = !strcmp(attr_string(n, "mode"), "circular");
     if (!import_same_types(n, 0, 1) || !import_axis(n, attr_int(n, "axis"), cache->rank, &axis)) return false;
-    if (update->rank != cache->rank || axis == 0)
+    bool listed = !start || (start->rank == 1 && dtype_is_int(start->type));
+    if (!import_numeric(n, 0)) return false;
+    if (update->rank != cache->rank || axis == 0 || !listed)
         return import_fail(n, "%s does not fit %s", import_shape_text(n, update), import_shape_text(n, cache));
     const Dim *index[RANK_MAX], *v = dim_symbol(t, "v0", SYM_DATA, NULL, NULL);
     for (int i = 0; i < cache->rank; i++) index[i] = dim_axis(t, i, update->shape[i]);

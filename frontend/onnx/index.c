@@ -156,8 +156,9 @@ bool import_scatter_nd(ImportNode *n) {
 // ---- OneHot ----
 bool import_one_hot(ImportNode *n) {
     Value *indices = n->in[0], *values = n->in[2];
-    const Dim *const *content;
+    const Dim *const *content, *two = dim_int(n->dims, 2);
     double depth_value;
+    if (!import_shape_is(n, 2, 1, &two) || !import_numeric(n, 0) || !import_numeric(n, 1)) return false;
     const Dim *depth;
     int count, axis;
     if (n->in[1]->content) {

@@ -15,6 +15,9 @@ static Value *likelihood_loss(ImportNode *n, Value *log_prob, Value *targets, Va
     if (!mean && !none && strcmp(reduction, "sum")) return import_fail(n, "unknown reduction '%s'", reduction), NULL;
     if (log_prob->rank < 2 || targets->rank != log_prob->rank - 1 || !dtype_is_int(targets->type))
         return import_fail(n, "%s and targets %s do not fit", import_shape_text(n, log_prob), import_shape_text(n, targets)), NULL;
+    for (int i = 0; i < targets->rank; i++)
+        if (dim_eq(t, targets->shape[i], log_prob->shape[i ? i + 1 : 0]) == NO)
+            return import_fail(n, "%s and targets %s do not fit", import_shape_text(n, log_prob), import_shape_text(n, targets)), NULL;
     targets = g_cast(&n->b, DT_i64, targets);
     Value *at = targets;
     if (attr_has(n, "ignore_index"))
@@ -26,6 +29,7 @@ static Value *likelihood_loss(ImportNode *n, Value *log_prob, Value *targets, Va
         g_gather(&n->b, log_prob, 1, &at, &v, targets->rank, (DimArray)targets->shape, index, 0, NULL, scalar_int(log_prob->type, 0));
     Value *w = g_const_float(&n->b, log_prob->type, 1);
     if (weights) {
+        if (!import_numeric(n, 2)) return NULL;
         weights = g_cast(&n->b, log_prob->type, weights);
         if (weights->rank != 1 || dim_eq(t, weights->shape[0], log_prob->shape[1]) == NO)
             return import_fail(n, "weights %s do not fit %s", import_shape_text(n, weights), import_shape_text(n, log_prob)), NULL;

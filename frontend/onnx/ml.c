@@ -8,6 +8,7 @@ enum { RANK_MAX = GRAPH_MAX_RANK };
 // The elements of the last axis that an index tensor names: [.., F] at Y -> [.., |Y|]; rank 1 becomes one row.
 bool import_array_feature_extractor(ImportNode *n) {
     Value *x = n->in[0], *at = n->in[1];
+    if (!import_numeric(n, 0)) return false;
     if (x->rank < 1 || !dtype_is_int(at->type))
         return import_fail(n, "%s and %s do not fit", import_shape_text(n, x), import_shape_text(n, at));
     if (x->rank == 1) x = g_unsqueeze(&n->b, x, 0);
@@ -40,8 +41,9 @@ static Value *float_list(ImportNode *n, const char *name, double missing) {
 
 // (x - offset) * scale along the last axis.
 bool import_scaler(ImportNode *n) {
+    if (!import_numeric(n, 0)) return false;
     Value *in[] = {g_cast(&n->b, DT_f32, n->in[0]), float_list(n, "offset", 0), float_list(n, "scale", 1)};
-    if (!import_numeric(n, 0) || !import_broadcast(n, 3, in)) return false;
+    if (!import_broadcast(n, 3, in)) return false;
     n->out[0] = formula_map(n, "(a0 - a1) * a2", 3, in);
     return n->out[0] != NULL;
 }

@@ -208,7 +208,8 @@ static Value *forest_scores(Forest *f, const char *aggregate) {
 static bool forest_begin(Forest *f, ImportNode *n) {
     const Value *x = n->in[0];
     *f = (Forest){.n = n, .type = x->type == DT_f64 ? DT_f64 : DT_f32};
-    return (x->rank == 2 && import_numeric(n, 0)) || import_fail(n, "%s has not the shape [rows, features]", import_shape_text(n, x));
+    if (!import_numeric(n, 0)) return false;
+    return x->rank == 2 || import_fail(n, "%s has not the shape [rows, features]", import_shape_text(n, x));
 }
 
 // ---- attributes ----
@@ -496,7 +497,7 @@ static bool read_positioned_nodes(Forest *f, const Positions *p, int leaves) {
         int64_t child[] = {p->yes.data[i], p->no.data[i]};
         for (int k = 0; k < 2; k++)
             if (child[k] < 0 || child[k] >= (leaf[k] ? leaves : count)) return import_fail(n, "node %d has a child that does not exist", i);
-        if (p->modes.data[i] < 0 || p->modes.data[i] > TEST_MEMBER)
+        if (!(p->modes.data[i] >= 0 && p->modes.data[i] <= TEST_MEMBER))
             return import_fail(n, "node %d has the unknown mode %g", i, p->modes.data[i]);
         TreeNode t = {p->features.data[i], child[0] + (leaf[0] ? count : 0), child[1] + (leaf[1] ? count : 0), p->splits.data[i],
             (Test)p->modes.data[i], p->missing.n && p->missing.data[i]};

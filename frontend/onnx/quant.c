@@ -85,11 +85,17 @@ static bool check_quantised(const ImportNode *n, DType t) {
     return is_quantised(t) || import_fail(n, "%s is not a type to quantise to", dtype_name(t));
 }
 
+static bool check_scale(const ImportNode *n) {
+    DType t = n->in[1]->type;
+    return dtype_is_float(t) || import_fail(n, "the scale has type %s, a float type is needed", dtype_name(t));
+}
+
 bool import_quantize(ImportNode *n) {
+    if (!import_numeric(n, 0)) return false;
     Value *x = n->in[0], *zero = optional_input(n, 2);
     int64_t axis = attr_or(n, "axis", 1), block = attr_or(n, "block_size", 0), given = attr_or(n, "output_dtype", 0);
     DType to = zero ? zero->type : given ? dtype_from_onnx((int)given) : DT_u8;
-    if (!check_quantised(n, to)) return false;
+    if (!check_quantised(n, to) || !check_scale(n)) return false;
     if (zero && given && dtype_from_onnx((int)given) != to)
         return import_fail(n, "output_dtype is %s, the zero point has type %s", dtype_name(dtype_from_onnx((int)given)), dtype_name(to));
     int64_t wanted = attr_or(n, "precision", 0);
@@ -106,7 +112,7 @@ bool import_dequantize(ImportNode *n) {
     Value *x = n->in[0], *zero = optional_input(n, 2);
     int64_t axis = attr_or(n, "axis", 1), block = attr_or(n, "block_size", 0), given = attr_or(n, "output_dtype", 0);
     DType to = given ? dtype_from_onnx((int)given) : n->in[1]->type;
-    if (!check_quantised(n, x->type)) return false;
+    if (!check_quantised(n, x->type) || !check_scale(n)) return false;
     if (zero && zero->type != x->type)
         return import_fail(n, "the zero point has type %s, the input %s", dtype_name(zero->type), dtype_name(x->type));
     if (!dtype_is_float(to)) return import_fail(n, "%s is not a type to dequantise to", dtype_name(to));
@@ -141,6 +147,19 @@ bool import_dynamic_quantize(ImportNode *n) {
     return q.values != NULL;
 }
 
+// Each input's type: q quantised, f float, i i32; small letters must be there.
+static bool check_kinds(const ImportNode *n, const char *kinds) {
+    for (int i = 0; kinds[i]; i++) {
+        const Value *v = optional_input(n, i);
+        if (!v && kinds[i] >= 'a') return import_fail(n, "input %d is missing", i);
+        if (!v) continue;
+        char kind = (char)(kinds[i] | 32);
+        bool fits = kind == 'q' ? is_quantised(v->type) : kind == 'f' ? dtype_is_float(v->type) : v->type == DT_i32;
+        if (!fits) return import_fail(n, "input %d is %s, which does not fit", i, import_shape_text(n, v));
+    }
+    return true;
+}
+
 // ---- integer products ----
 static Value *centred(ImportNode *n, Value *x, Value *zero) {
     Value *wide = g_cast(&n->b, DT_i32, x);
@@ -165,6 +184,7 @@ Value *import_dynamic_product(ImportNode *n, const char *subs, Value *x, Value *
 }
 
 bool import_conv_integer(ImportNode *n) {
+    if (!check_kinds(n, "qqQQ")) return false;
     Value *zero = by_filter(n, optional_input(n, 3), n->in[1]->rank);
     n->out[0] = import_conv_values(n, centred(n, n->in[0], optional_input(n, 2)), centred(n, n->in[1], zero), DT_i32);
     return n->out[0] != NULL;
@@ -177,6 +197,7 @@ static Value *by_row(ImportNode *n, Value *v, const Value *x) {
 }
 
 bool import_matmul_integer(ImportNode *n) {
+    if (!check_kinds(n, "qqQQ")) return false;
     Value *za = by_row(n, optional_input(n, 2), n->in[0]), *zb = optional_input(n, 3);
     n->out[0] = import_matmul_values(n, centred(n, n->in[0], za), centred(n, n->in[1], zb), DT_i32);
     return n->out[0] != NULL;
@@ -189,15 +210,9 @@ static Value *requantised(ImportNode *n, Value *acc, Value *sx, Value *sw, Value
     return formula_map(n, text, 5, in);
 }
 
-static bool check_narrow(const ImportNode *n, int first, int last) {
-    for (int i = first; i <= last; i++)
-        if (!n->in[i]) return import_fail(n, "input %d is missing", i);
-    return check_quantised(n, n->in[first]->type) && check_quantised(n, n->in[last]->type);
-}
-
 bool import_qlinear_conv(ImportNode *n) {
     Value **in = n->in, *bias = optional_input(n, 8);
-    if (!check_narrow(n, 0, 7)) return false;
+    if (!check_kinds(n, "qfqqfqfqI")) return false;
     int rank = in[3]->rank;
     Value *x = centred(n, in[0], g_reshape(&n->b, in[2], 0, NULL)), *w = centred(n, in[3], by_filter(n, in[5], rank));
     Value *acc = import_conv_values(n, x, w, DT_i32);
@@ -211,7 +226,7 @@ bool import_qlinear_conv(ImportNode *n) {
 
 bool import_qlinear_matmul(ImportNode *n) {
     Value **in = n->in;
-    if (!check_narrow(n, 0, 7)) return false;
+    if (!check_kinds(n, "qfqqfqfq")) return false;
     Value *a = centred(n, in[0], by_row(n, in[2], in[0])), *b = centred(n, in[3], in[5]);
     Value *acc = import_matmul_values(n, a, b, DT_i32);
     if (!acc) return false;
@@ -233,6 +248,7 @@ static bool output_quantised(ImportNode *n, Value *y, int scale) {
 }
 
 bool import_qlinear_binary(ImportNode *n) {
+    if (!check_kinds(n, "qfQqfQfQ")) return false;
     Value *a = input_as_float(n, 0), *b = a ? input_as_float(n, 3) : NULL;
     if (!b || !import_broadcast(n, 2, (Value *[]){a, b})) return false;
     bool adds = !strcmp(n->row->name, "QLinearAdd");
@@ -248,6 +264,7 @@ static Value *move_channels(ImportNode *n, Value *x, bool to_last) {
 
 bool import_qlinear_average_pool(ImportNode *n) {
     bool last = attr_int(n, "channels_last") != 0;
+    if (!check_kinds(n, "qfQfQ")) return false;
     Value *x = input_as_float(n, 0);
     if (x && last) x = move_channels(n, x, false);
     Value *y = x ? import_average_pool_values(n, x) : NULL;
@@ -256,7 +273,7 @@ bool import_qlinear_average_pool(ImportNode *n) {
 }
 
 bool import_qlinear_softmax(ImportNode *n) {
-    Value *x = input_as_float(n, 0);
+    Value *x = check_kinds(n, "qfQfQ") ? input_as_float(n, 0) : NULL;
     int axis, count = 0;
     int64_t axes[RANK_MAX];
     if (!x || !import_axis(n, attr_int(n, "axis"), x->rank, &axis)) return false;

@@ -398,7 +398,9 @@ bool import_dynamic_quantize_lstm(ImportNode *n) {
     for (int i = 0; i < 2; i++) {
         c.scale[i] = optional_input(n, 8 + 2 * i);
         c.zero[i] = optional_input(n, 9 + 2 * i);
-        if (!c.scale[i] || !c.zero[i]) return import_fail(n, "a scale or zero point of the weights is missing");
+        bool typed = c.scale[i] && c.zero[i] && dtype_is_float(c.scale[i]->type) && dtype_is_int(c.zero[i]->type) &&
+                     dtype_is_int(n->in[1 + i]->type);
+        if (!typed) return import_fail(n, "a scale or zero point of the weights is missing");
     }
     return run_cell(&c, defaults);
 }

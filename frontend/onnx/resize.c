@@ -278,12 +278,12 @@ static bool resize(Resize *r) {
     ImportNode *n = r->n;
     Value *x = n->in[0];
     bool nearest = !strcmp(r->mode, "nearest");
-    bool known = nearest || is_cubic(r) || !strcmp(r->mode, "linear") || !strcmp(r->mode, "bilinear");
+    bool known = nearest || (is_cubic(r) && attr_exists(n, "cubic_coeff_a")) || !strcmp(r->mode, "linear") || !strcmp(r->mode, "bilinear");
     if (!known) return import_fail(n, "unknown mode '%s'", r->mode);
     if (r->antialias && nearest) return import_fail(n, "antialias does not go with mode nearest");
     DType type = x->type;
+    if (!import_numeric(n, 0)) return false;
     bool wide = nearest || type == DT_f64 || type == DT_f32;
-    if (!wide && !import_numeric(n, 0)) return false;
     if (!wide) x = g_cast(&n->b, DT_f32, x);
     for (int i = 0; i < r->rank; i++) {
         if (!r->resized[i]) continue;
@@ -411,6 +411,7 @@ static bool check_list(ImportNode *n, const Value *v, const char *what, int coun
 static bool apply_scales(Resize *r, Value *scales, const int64_t *axes, int count) {
     double v[RANK_MAX];
     if (!check_list(r->n, scales, "scales", count)) return false;
+    if (!dtype_is_float(scales->type)) return import_fail(r->n, "scales have type %s, a float type is needed", dtype_name(scales->type));
     if (!constant_floats(r->n, scales, v, count)) return scale_by_data(r, scales, axes, count);
     for (int i = 0; i < count; i++)
         if (!scale_by(r, (int)axes[i], v[i])) return false;
@@ -422,6 +423,7 @@ static bool apply_sizes(Resize *r, Value *sizes, const int64_t *axes, int count)
     const char *policy = n->version >= 18 ? attr_string(n, "keep_aspect_ratio_policy") : "stretch";
     const Dim *size[RANK_MAX];
     if (!check_list(n, sizes, "sizes", count)) return false;
+    if (!dtype_is_int(sizes->type)) return import_fail(n, "sizes have type %s, an integer type is needed", dtype_name(sizes->type));
     for (int i = 0; i < count; i++) size[i] = g_size(&n->b, sizes, i, "resized", dim_int(n->dims, 0), NULL);
     r->sized = true;
     for (int i = 0; i < count; i++) size_to(r, (int)axes[i], size[i]);
@@ -440,6 +442,7 @@ static bool apply_roi(Resize *r, Value *roi, const int64_t *axes, int count) {
     }
     if (!roi) return import_fail(r->n, "tf_crop_and_resize needs the input roi");
     if (!check_list(r->n, roi, "roi", 2 * count)) return false;
+    if (!dtype_is_float(roi->type)) return import_fail(r->n, "roi has type %s, a float type is needed", dtype_name(roi->type));
     for (int i = 0; i < count; i++) {
         r->roi[axes[i]] = list_element(r->n, roi, i);
         r->roi[r->rank + axes[i]] = list_element(r->n, roi, count + i);

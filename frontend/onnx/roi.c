@@ -110,6 +110,9 @@ bool import_roi_align(ImportNode *n) {
     if (x->rank != 4 || rois->rank != 2 || batch->rank != 1 || !dim_is(rois->shape[1], 4) || !dtype_is_int(batch->type))
         return import_fail(
             n, "%s, regions %s and batch %s do not fit", import_shape_text(n, x), import_shape_text(n, rois), import_shape_text(n, batch));
+    if (!import_numeric(n, 1)) return false;
+    if (dim_eq(n->dims, rois->shape[0], batch->shape[0]) == NO)
+        return import_fail(n, "%s regions, but %s batch indices", dim_text(n->dims, rois->shape[0]), dim_text(n->dims, batch->shape[0]));
     if (!dtype_is_float(x->type)) return import_fail(n, "the input has type %s, a float type is needed", dtype_name(x->type));
     if (!mean && strcmp(attr_string(n, "mode"), "max")) return import_fail(n, "unknown mode '%s'", attr_string(n, "mode"));
     int64_t bins[] = {attr_int(n, "output_height"), attr_int(n, "output_width")};

@@ -180,7 +180,7 @@ bool import_grid_sample(ImportNode *n) {
         dim_eq(n->dims, grid->shape[grid->rank - 1], dim_int(n->dims, s.spatial)) != YES)
         return import_fail(n, "%s and the grid %s do not fit", import_shape_text(n, x), import_shape_text(n, grid));
     if (!dtype_is_float(grid->type)) return import_fail(n, "the grid has type %s, a float type is needed", dtype_name(grid->type));
-    if (!sampling_mode(&s)) return false;
+    if (!sampling_mode(&s) || !import_numeric(n, 0)) return false;
     s.x = s.taps == 1 || (dtype_is_float(x->type) && dtype_is_native(x->type)) ? x : g_cast(&n->b, DT_f32, x);
     s.shape[0] = x->shape[0];
     s.shape[1] = x->shape[1];

@@ -459,6 +459,8 @@ bool import_constant_of_shape(ImportNode *n) {
 static bool range_of_data(ImportNode *n) {
     DType t = n->in[0]->type;
     Value *in[3];
+    if (!import_numeric(n, 0)) return false;
+    if (t == DT_bool) return import_fail(n, "limits have type bool");
     for (int i = 0; i < 3; i++) {
         if (dim_eq(n->dims, value_size(n->b.g, n->in[i]), dim_of(n, 1)) == NO) return import_fail(n, "input %d is no scalar", i);
         in[i] = g_reshape(&n->b, n->in[i], 0, NULL);
