@@ -252,8 +252,12 @@ static int find_port(const Exec *e, const char *text, const char **spec) {
             }
         }
     }
+    // The only input needs no name; but what stands before the first = of a SPEC holds one of these, unless it is the name of another
+    // input.
+    const char *eq = strchr(text, '=');
+    bool named = eq && strcspn(text, ":[<./") > (size_t)(eq - text);
     *spec = text;
-    return e->nin == 1 && text[0] != '=' ? 0 : -1;
+    return e->nin == 1 && !named ? 0 : -1;
 }
 
 static bool ends_with(const char *text, const char *end) {

@@ -143,6 +143,12 @@ bool backend_parse(const Options *o, Backend *b, Diag *d) {
 
 Exec *exec_open(Pipeline *p, const char *path, Backend b, const ToolOptions *t, Diag *d) {
     if (b == BACKEND_EVAL) return pipeline_import(p, path, d) ? exec_from_graph(p->graph, d) : NULL;
+    const Target *machine = p->passes.target;
+    if ((b == BACKEND_LLVM || machine->hosted) && !target_runs_here(machine)) {
+        diag_error(d, EXIT_UNSUPPORTED, "this machine cannot run code for %s%s", machine->name,
+            machine->hosted ? "" : "; --backend=c runs its C on this machine");
+        return NULL;
+    }
     if (!pipeline_program(p, path, d)) return NULL;
     Exec *e = b == BACKEND_C ? exec_c(p->program, p->text, t, d) : exec_llvm(p->program, p->passes.level > 3 ? 2 : p->passes.level, d);
     if (e) exec_set_threads(e, p->passes.threads);

@@ -48,6 +48,7 @@ static const Target rows[] = {
         .l2 = 256 << 10,
         .l3 = 8 << 20},
     {.name = "x86-64-v3",
+        .fma_bits = 64,
         .help = "x86-64 with AVX2 and FMA (2013)",
         .features = FEATURES_V3,
         .c_target = C_V3,
@@ -60,6 +61,7 @@ static const Target rows[] = {
         .l2 = 512 << 10,
         .l3 = 16 << 20},
     {.name = "x86-64-v4",
+        .fma_bits = 64,
         .help = "x86-64 with AVX-512 F, BW, CD, DQ, VL (2017)",
         .features = FEATURES_V4,
         .c_target = C_V4,
@@ -72,6 +74,7 @@ static const Target rows[] = {
         .l2 = 1 << 20,
         .l3 = 32 << 20},
     {.name = "x86-64-v4+avx512vnni",
+        .fma_bits = 64,
         .help = "x86-64-v4 with 8-bit dot products (2019)",
         .features = FEATURES_V4 " avx512vnni",
         .c_target = C_V4 ",avx512vnni",
@@ -84,6 +87,7 @@ static const Target rows[] = {
         .l2 = 1 << 20,
         .l3 = 32 << 20},
     {.name = "aarch64",
+        .fma_bits = 64,
         .help = "64-bit Arm with NEON",
         .features = "neon",
         .c_target = "",
@@ -98,6 +102,7 @@ static const Target rows[] = {
         .l2 = 512 << 10,
         .l3 = 4 << 20},
     {.name = "cortex-m4",
+        .fma_bits = 32,
         .help = "Arm Cortex-M4 with single-precision floating point",
         .features = "dsp",
         MICRO,
@@ -114,6 +119,7 @@ static const Target rows[] = {
         .llvm_features = "-vfp2sp,-vfp4d16sp",
         .registers = 8},
     {.name = "cortex-m7",
+        .fma_bits = 64,
         .help = "Arm Cortex-M7 with double-precision floating point",
         .features = "dsp",
         MICRO,
@@ -123,6 +129,7 @@ static const Target rows[] = {
         .registers = 32,
         .l1 = 16 << 10},
     {.name = "cortex-m33",
+        .fma_bits = 32,
         .help = "Arm Cortex-M33 with single-precision floating point",
         .features = "dsp",
         MICRO,
@@ -131,6 +138,7 @@ static const Target rows[] = {
         .llvm_features = "",
         .registers = 32},
     {.name = "cortex-m55",
+        .fma_bits = 32,
         .help = "Arm Cortex-M55 with Helium",
         .features = "dsp mve",
         MICRO,
@@ -148,6 +156,7 @@ static const Target rows[] = {
         .llvm_features = "+m,+c",
         .registers = 8},
     {.name = "rv64gcv",
+        .fma_bits = 64,
         .help = "64-bit RISC-V with vectors",
         .features = "rvv",
         .c_target = "",
@@ -258,6 +267,15 @@ static const Target *running_cpu(const char *last) {
 #endif
 }
 #endif
+
+bool target_runs_here(const Target *t) {
+    if (!*t->triple) return true;
+#if defined(__x86_64__)
+    return !strncmp(t->triple, "x86_64", 6) && cpu_runs(t);
+#else
+    return t == running_cpu(NULL);
+#endif
+}
 
 const Target *target_find(const char *name) {
     if (strcmp(name, "host") == 0) return running_cpu("x86-64-v3");

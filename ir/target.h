@@ -14,11 +14,13 @@ typedef struct {
     int registers;                            // vector registers
     int pointer_bits;                         // width of idx
     bool hosted;                              // GNU C with vector types; false: plain C99 (generic and microcontrollers)
+    int fma_bits;                             // widest float with a multiply-add instruction of one rounding; 0: none
     int l1, l2, l3;                           // bytes of data cache
 } Target;
 
 const Target *target_find(const char *name); // NULL when unknown; "native" and "host" look at the running CPU
 const Target *target_row(int i);             // NULL past the end
+bool target_runs_here(const Target *t); // the running machine executes code for it
 bool target_has(const Target *t, const char *feature);
 
 #endif

@@ -212,7 +212,6 @@ static bool move_scale(void *ctx, Node *n, Builder *b) {
     Value *in[2] = {c->in[0], c->in[1]};
     in[m.side] = g_map2(b, X_mul, w, along(b, constant_value(b, &m, f.scale), w->rank, m.axis));
     Value *now = g_contract(b, c->subs, in[0], in[1], out->type);
-    now->label = c->out[0]->label;
     if (f.shift) now = g_map2(b, X_add, now, along(b, constant_value(b, &m, f.shift), out->rank, m.out_axis));
     now->label = out->label;
     graph_replace(b->g, out, now);

@@ -136,7 +136,6 @@ static Value *packed_view(Builder *b, const Value *w, const int64_t *extent, con
     shape[w->rank] = dim_int(t, panel);
     index[w->rank] = dim_mod(t, dim_axis(t, axis, w->shape[axis]), dim_int(t, panel));
     Value *p = g_const(b, w->type, w->rank + 1, shape, panels(b->g->arena, w, extent, order, axis, panel));
-    p->label = w->label;
     return g_view(b, p, w->rank, (const Dim *const *)w->shape, index, 0, NULL, scalar_int(w->type, 0));
 }
 

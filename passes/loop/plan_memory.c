@@ -15,6 +15,7 @@
 // blocks first; what does not fit goes to the arena.
 #include "loop_passes.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,21 +379,45 @@ static const Dim *place_symbolic(Plan *m, int64_t base, const Dim ***slot_offset
     return at;
 }
 
+// A region that stays empty was most likely meant to hold something.
+static void warn_of_empty_regions(const Plan *m, Diag *d) {
+    for (int r = 0; r < m->nregions; r++) {
+        int64_t least = INT64_MAX;
+        bool used = false;
+        for (int i = 0; i < m->blocks.n; i++) {
+            const MemBlock *b = &m->blocks.data[i];
+            used |= b->region == m->regions[r].name;
+            if (b->size >= 0 && b->size < least) least = b->size;
+        }
+        if (used) continue;
+        if (least == INT64_MAX)
+            diag_warning(d, "--region %s=%lld: nothing is placed there: no buffer of constant size is left", m->regions[r].name,
+                (long long)m->regions[r].bytes);
+        else
+            diag_warning(d, "--region %s=%lld: nothing is placed there: the smallest buffer has %lld bytes", m->regions[r].name,
+                (long long)m->regions[r].bytes, (long long)least);
+    }
+}
+
 static bool parse_regions(Plan *m, const char *text, Diag *d) {
     for (const char *p = text; p && *p;) {
         const char *eq = strchr(p, '=');
         char *end = NULL;
         long long bytes = eq ? strtoll(eq + 1, &end, 0) : -1;
+        if (bytes > INT64_MAX >> 20) bytes = -1;
         if (end && (*end == 'K' || *end == 'k'))
             bytes *= 1024, end++;
         else if (end && *end == 'M')
             bytes *= 1024 * 1024, end++;
-        bool good = eq && eq > p && bytes > 0 && end && (*end == ',' || *end == 0) && m->nregions < MAX_REGIONS;
+        size_t length = eq ? (size_t)(eq - p) : 0;
+        bool word = length > 0 && !isdigit((unsigned char)*p);
+        for (size_t i = 0; i < length; i++) word &= p[i] == '_' || isalnum((unsigned char)p[i]);
+        bool good = word && bytes > 0 && end && (*end == ',' || *end == 0) && m->nregions < MAX_REGIONS;
         if (!good) {
-            diag_error(d, EXIT_USAGE, "--region takes NAME=BYTES,… (at most %d), found '%s'", MAX_REGIONS, text);
+            diag_error(d, EXIT_USAGE, "--region takes NAME=BYTES,… (at most %d; a name is a word of C), found '%s'", MAX_REGIONS, text);
             return false;
         }
-        m->regions[m->nregions++] = (MemRegion){arena_strndup(m->p->arena, p, (size_t)(eq - p)), bytes};
+        m->regions[m->nregions++] = (MemRegion){arena_strndup(m->p->arena, p, length), bytes};
         p = *end ? end + 1 : end;
     }
     return true;
@@ -425,6 +450,7 @@ bool pass_plan_memory(Program *p, const PassOptions *o, Diag *d) {
         l->buffer->offset = b->size >= 0 ? dim_int(p->dims, b->offset) : slot_offset[b->slot];
         l->buffer->region = b->region;
     }
+    warn_of_empty_regions(&m, d);
     arena_free(m.arena);
     return true;
 }

@@ -106,6 +106,7 @@ const Expr *lower_reduce(Place at, const char *kind, DType type, int n, const Di
     Place inner = {at.kb, nest.inner, at.mask};
     const Expr *x = fn(inner, ctx, syms);
     bool multiply_add = combine_row(kind)->op == X_add && x->op == X_mul && dtype_is_float(type);
+    multiply_add = multiply_add && l->target->fma_bits >= dtype_info(type)->bits;
     const Expr *next = multiply_add ? x_op3(a, X_fma, x->a[0], x->a[1], x_var(a, acc)) : combine_expr(a, kind, x_var(a, acc), x);
     loop_set(l->p, nest.inner, acc, next);
     Var *other = nest.reduce->others[0];
