@@ -20,7 +20,7 @@ typedef struct {
 
 const Target *target_find(const char *name); // NULL when unknown; "native" and "host" look at the running CPU
 const Target *target_row(int i);             // NULL past the end
-bool target_runs_here(const Target *t); // the running machine executes code for it
+bool target_runs_here(const Target *t);      // the running machine executes code for it
 bool target_has(const Target *t, const char *feature);
 
 #endif
