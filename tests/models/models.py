@@ -53,7 +53,8 @@ MODELS = [
     Model("yolox-nano", [{"images": "f32[1,3,416,416]"}]),
     Model("scrfd-500m-kps", [{"images": "f32[1,3,640,640]"}]),
     Model("ppocrv4-det", [{"x": "f32[1,3,480,480]"}, {"x": "f32[1,3,320,640]"}]),
-    Model("deimv2-atto", [{"images": "f32[1,3,320,320]", "orig_target_sizes": "i64[1,2]=320"}]),
+    # Left out: deimv2-atto orders 300 boxes by scores 1e-7 apart; ONNX Runtime with and without its optimisations exchanges two of them on noise, and so
+    # do mlc and ONNX Runtime (its scores agree to 2e-6).
     # ONNX Runtime's sigmoid is 0 where it is below 1e-16.
     Model("credsweeper", [{"feature_input": "f32[1,529]", "line_input": "f32[1,20,101]", "value_input": "f32[1,20,101]", "variable_input": "f32[1,20,101]"}, {"feature_input": "f32[3,529]", "line_input": "f32[3,33,101]", "value_input": "f32[3,33,101]", "variable_input": "f32[3,33,101]"}], options=["--atol=1e-15"]),
     Model("onnx2c-treeensemble", [{"float_input": "f32[1,25]"}]),
