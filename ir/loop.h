@@ -16,7 +16,7 @@
 //   output hn: f32[2, 128] "hn_out" tie h         the next value of state h
 //   temp   t0: f32[N, 784] at 0 region sram       `at`: byte offset in the arena, after plan_memory; `unbounded`: memory comes from alloc
 //   arena 3136*N                                  arena_bytes; also: hash 0x12ab   node 1 "Conv_0"   meta "key" "value"
-//   kernel fc "Gemm_3" node 7 (x: f32[N, 784] in, w: f32 in, y: f32 out) schedule "tile(i, 6) vectorize(j, 8)" {
+//   kernel fc "Gemm_3" node 7 (x: f32[N, 784] in, w: f32 in, y: f32 out) schedule "split(j, 8) vectorize(j_i, 8)" {
 //     for i in 0..N par {
 //       for j in 0..10 par {
 //         reduce k in 0..784 (acc: f32 = 0.0) {

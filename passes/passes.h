@@ -33,6 +33,13 @@ static inline bool passes_for_speed(const PassOptions *o) {
     return o->target->vector_bits > 0 && o->level != LEVEL_SIZE;
 }
 
+// The number of lanes that holds n: the least power of two that is neither below n nor below 2.
+static inline int power_of_two_from(int64_t n) {
+    int p = 2;
+    while (p < n) p *= 2;
+    return p;
+}
+
 typedef enum { STAGE_GRAPH, STAGE_LOWER, STAGE_LOOP } PassStage;
 typedef struct {
     const char *name;

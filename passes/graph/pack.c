@@ -75,12 +75,6 @@ static bool runs_along_other(DimTable *t, const Letters *l, const Value *other, 
     return dim_is_int(run, &n) ? n >= lanes : true;
 }
 
-static int power_of_two_from(int64_t n) {
-    int p = 2;
-    while (p < n) p *= 2;
-    return p;
-}
-
 // Axes of the operand outermost first, the panel's axis at its panels' place.
 static int panel_order(const Letters *l, int axis, int *order) {
     int n = 0;

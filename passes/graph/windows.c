@@ -12,7 +12,6 @@
 
 typedef struct {
     Uses u;
-    const Target *target;
 } Windows;
 
 // The smallest and the largest value of an index that is a sum of axes with constant, positive coefficients.
@@ -78,7 +77,7 @@ static bool pad_apart(void *ctx, Node *n, Builder *b) {
 bool pass_windows(Graph *g, const PassOptions *o) {
     if (!passes_for_speed(o)) return false;
     Arena *a = arena_new();
-    Windows w = {uses_of(g, a), o->target};
+    Windows w = {uses_of(g, a)};
     bool changed = graph_rewrite(g, pad_apart, &w);
     arena_free(a);
     return changed;

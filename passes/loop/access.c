@@ -126,9 +126,8 @@ static void panels_stmt(void *ctx, Stmt *s) {
     stmt_exprs(s, panels_expr, ctx);
 }
 
-int panel_width(Program *p, const Block *b, const Dim *sym) {
+int panel_width(const Block *b, const Dim *sym) {
     enum { WIDEST = 64 };
-    (void)p;
     Panels f = {sym, 0};
     Block copy = *b;
     loop_walk(&copy, panels_stmt, &f);
@@ -138,7 +137,7 @@ int panel_width(Program *p, const Block *b, const Dim *sym) {
 double block_cost(Program *p, const Block *b, const Dim *sym, int lanes) {
     Arena *a = arena_new();
     Cost c = {.p = p, .sym = sym, .lanes = lanes, .varying = varying_new(a)};
-    int panel = sym ? panel_width(p, b, sym) : 0;
+    int panel = sym ? panel_width(b, sym) : 0;
     if (sym) {
         varying_add(&c.varying, sym);
         varying_close(&c.varying, b);

@@ -21,7 +21,7 @@ const Dim *extent_of(Program *p, const Stmt *loop);
 // Iterations of an extent: its value, its upper bound, or a guess.
 double trips(const Dim *extent);
 // The width of the panels in which b reads memory along sym: c when an index holds floordiv(sym, c), 0 when there are none.
-int panel_width(Program *p, const Block *b, const Dim *sym);
+int panel_width(const Block *b, const Dim *sym);
 // Estimated cycles of one run of b when the iterations of the loop over `sym` (NULL: none) are `lanes` lanes: an access that all lanes
 // share or that is contiguous costs one, any other one a lane.
 double block_cost(Program *p, const Block *b, const Dim *sym, int lanes);

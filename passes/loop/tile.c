@@ -37,12 +37,6 @@ static double use(const Dim *extent, int lanes) {
     return n > 0 ? (double)n / (double)(blocks * lanes) : 1;
 }
 
-static int power_of_two_from(int64_t n) {
-    int p = 2;
-    while (p < n) p *= 2;
-    return p;
-}
-
 // ---- reductions ----
 
 static void find_reduce(void *ctx, Stmt *s) {
@@ -84,7 +78,7 @@ static double runs_of(const Tile *t, const Stmt *at, const Stmt *loop) {
 }
 
 static double cost_in_lanes(const Tile *t, const Stmt *r, const Stmt *loop, int lanes) {
-    double merging = 4 * power_of_two_from(lanes) / 4 + 4;
+    const double merging = lanes + 4;
     double all = block_cost(t->p, &r->body, loop->sym, lanes) * trips(extent_of(t->p, r));
     return all / (lanes * use(extent_of(t->p, loop), lanes)) + merging;
 }
@@ -138,7 +132,7 @@ static bool fits(const Dim *extent, int n) {
 
 // As many accumulators as registers hold and the latency of an update wants, as few loads an update as possible.
 static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int lanes, Shape *best) {
-    int panel = panel_width(t->p, n->body, n->loop[vector]->sym);
+    int panel = panel_width(n->body, n->loop[vector]->sym);
     enum { ROWS_MAX = 8, VECTORS_MAX = 4, LATENCY = 8, CODE_MAX = 4000 };
     int size = operations(n->body);
     const Dim *columns = extent_of(t->p, n->loop[vector]), *rows = row >= 0 ? extent_of(t->p, n->loop[row]) : NULL;

@@ -123,8 +123,14 @@ START_TEST(minimum_of_a_constant_is_the_instruction) {
     int row = isa_match(x_op2(arena, X_max, zero, x), "avx", o);
     ck_assert_str_eq(isa_row(row)->name, "max_f32x8");
     ck_assert(o[0] == zero && o[1] == x);
-    ck_assert_int_eq(isa_match(x_op2(arena, X_max, x, zero), "avx", o), -1); // it would lose x's NaN
     ck_assert_int_eq(isa_match(x_op2(arena, X_max, nan, x), "avx", o), -1);
+    const Expr *one = x_splat(arena, x_float(arena, DT_f32, 1), x->type.lanes);
+    ck_assert_str_eq(isa_row(isa_match(x_op2(arena, X_max, x, one), "avx", o))->name, "max_f32x8");
+    ck_assert(o[0] == one && o[1] == x);
+    ck_assert_int_eq(isa_match(x_op2(arena, X_max, x, zero), "avx", o), -1); // of 0 and -0 the second is taken
+    // A row that blends by any mask is none: the comparison is no operand.
+    const Expr *y = vector_var("y", vtype(DT_f32, 4)), *two = x_splat(arena, x_float(arena, DT_f32, 2), 4);
+    ck_assert_int_eq(isa_match(x_op2(arena, X_max, two, y), "sse4.1", o), -1);
 }
 END_TEST
 
