@@ -405,7 +405,7 @@ static void verify_loop(Verify *v, const Node *n) {
     int carried = n->nin - 2;
     int64_t scans = n->scans;
     bool fits = n->in[0]->type == DT_i64 && one_element(n->in[0]) && n->in[1]->type == DT_bool && one_element(n->in[1]);
-    fits = fits && scans >= 0 && n->nout == carried + scans && n->dims.n == (scans > 0) && r->params.n == 2 + carried &&
+    fits = fits && scans >= 0 && scans <= n->nout && n->nout == carried + scans && n->dims.n == (scans > 0) && r->params.n == 2 + carried &&
            r->yields.n == 1 + carried + scans;
     if (!fits) {
         bad(v, 19, "trip count, condition, parameters or yields do not fit");

@@ -11,7 +11,7 @@
 #include <cpuid.h>
 #endif
 
-#define FEATURES_V2 "sse3 ssse3 sse4.1 sse4.2 popcnt"
+#define FEATURES_V2 "sse sse2 sse3 ssse3 sse4.1 sse4.2 popcnt"
 #define FEATURES_V3 FEATURES_V2 " avx avx2 fma f16c bmi bmi2"
 #define FEATURES_V4 FEATURES_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
 #define C_V3 "avx2,fma,f16c,bmi,bmi2,popcnt"
@@ -211,6 +211,8 @@ static const char *cpu_features(void) {
         const char *name;
         bool there;
     } all[] = {
+        {"sse", __builtin_cpu_supports("sse")},
+        {"sse2", __builtin_cpu_supports("sse2")},
         {"sse3", __builtin_cpu_supports("sse3")},
         {"ssse3", __builtin_cpu_supports("ssse3")},
         {"sse4.1", __builtin_cpu_supports("sse4.1")},

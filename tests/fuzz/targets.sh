@@ -1,5 +1,5 @@
 #!/bin/sh
-# The libFuzzer targets fuzz_*.c, each for MLC_FUZZ_SECONDS (default 10), from a corpus made of the tests' own files. A crash leaves its input as
+# The libFuzzer targets fuzz_*.c, each for MLC_FUZZ_SECONDS (default 10) from MLC_FUZZ_SEED (default 1), from a corpus made of the tests' own files. A crash leaves its input as
 # crash-*; make it a test when it is mended. BUILD: a build folder (for the protobuf reader); CLANG: the compiler.
 cd "$(dirname "$0")/../.." || exit 2
 clang=${CLANG:-clang}
@@ -33,7 +33,7 @@ for target in graph loop expr wire; do
     # shellcheck disable=SC2086
     "$clang" $flags -fsanitize=fuzzer -I"$BUILD/onnx-proto" "tests/fuzz/fuzz_$target.c" $objects -lprotobuf-c -lm -o "$folder/fuzz_$target" || exit 1
     corpus $target
-    if (cd "$folder" && "./fuzz_$target" -max_total_time="${MLC_FUZZ_SECONDS:-10}" -max_len=4096 -timeout=10 -rss_limit_mb=2048 -print_final_stats=0 \
+    if (cd "$folder" && "./fuzz_$target" -seed="${MLC_FUZZ_SEED:-1}" -max_total_time="${MLC_FUZZ_SECONDS:-10}" -max_len=4096 -timeout=10 -rss_limit_mb=2048 -print_final_stats=0 \
         -verbosity=0 -only_ascii=$([ $target = wire ] && echo 0 || echo 1) "$target" >"$target.log" 2>&1); then
         passed=$((passed + 1))
     else
