@@ -40,7 +40,7 @@ class ModelInfo(ctypes.Structure):
         ("arena_bytes", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int)),
         ("run_env", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
         ("state_init", ctypes.c_void_p), ("regions", ctypes.c_void_p), ("region_bytes", ctypes.c_void_p), ("team", ctypes.c_int32),
-        ("weights_bytes", ctypes.c_size_t)]  # fmt: skip
+        ("weights_bytes", ctypes.c_size_t), ("weights_check", ctypes.c_void_p)]  # fmt: skip
 
 
 class Env(ctypes.Structure):
@@ -144,17 +144,11 @@ def measure(model, args, folder):
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     library = os.path.join(folder, re.sub(r"\W", "_", model.name) + ".so")
-    command = [MLC, "compile", path, "-o", library, "--target=native", *args.options]
+    command = [MLC, "compile", path, "-o", library, "--target=native", f"--backend={args.backend}", f"--cc={args.cc}", *args.options]
     begin = time.perf_counter()
-    if args.backend == "c":
-        source = library[:-3] + ".c"
-        command = [MLC, "compile", path, "-o", source, "--target=native", *args.options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().split("\n")[0])
-    if args.backend == "c":
-        objects = [os.path.join(folder, f) for f in os.listdir(folder) if f.startswith(os.path.basename(source)[:-2] + ".") and f.endswith(".o")]
-        subprocess.run([*args.cc.split(), "-shared", "-fPIC", source, *objects, "-o", library], check=True)
     compile_seconds = time.perf_counter() - begin
     compiled = Compiled(library)
     for number in range(len(model.sets)):

@@ -82,6 +82,8 @@ int exec_call(Exec *e, const Call *call);
 
 // Compiles emitted C into the shared library `path`.
 bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path, Diag *d);
+// The same into an object; flag: one more argument, or NULL.
+bool toolchain_object(const Str *source, const ToolOptions *t, const char *flag, const char *path, Diag *d);
 // Runs the C compiler with these arguments (NULL-terminated); reports its output on failure.
 bool toolchain_run(const ToolOptions *t, const char *const *args, Diag *d);
 // The words of $CC or --cc. The count.

@@ -59,6 +59,23 @@ bool outputs_write(Outputs *o, const char *path, const void *data, size_t n, Dia
     return write_named(outputs_temp(o, path), path, data, n, d);
 }
 
+FILE *outputs_open(Outputs *o, const char *path, Diag *d) {
+    FILE *f = fopen(outputs_temp(o, path), "wb");
+    if (!f) diag_error(d, EXIT_IO, "cannot write %s: %s", path, strerror(errno));
+    return f;
+}
+
+void outputs_sink(void *file, const void *data, size_t n) {
+    if (n) fwrite(data, 1, n, file); // a fault stays in the stream until outputs_close
+}
+
+bool outputs_close(Outputs *o, FILE *f, Diag *d) {
+    bool failed = fflush(f) || ferror(f);
+    failed |= fclose(f) != 0;
+    if (failed) diag_error(d, EXIT_IO, "cannot write %s: %s", o->files.data[o->files.n - 1].path, strerror(errno));
+    return !failed;
+}
+
 // What renaming could not do, or should not: replace a folder or a device, and one output by another.
 static bool replaceable(const Outputs *o, int i, Diag *d) {
     const char *path = o->files.data[i].path;

@@ -4,6 +4,8 @@
 
 #include "../ir/base.h"
 
+#include <stdio.h>
+
 // A set of outputs. Each is written under a temporary name beside its place; outputs_commit renames all of them, or none when one of their
 // places is taken by something else than a regular file (a folder, a device). Links are written through.
 // outputs_discard (after a fault, or when nothing was committed) removes the temporary files.
@@ -14,6 +16,9 @@ typedef struct {
     Arena *arena;
     VEC(OutputFile) files;
 } Outputs;
+void outputs_sink(void *file, const void *data, size_t n); // for writers of pieces: file is of outputs_open
+FILE *outputs_open(Outputs *o, const char *path, Diag *d); // NULL after diag_error
+bool outputs_close(Outputs *o, FILE *f, Diag *d);          // of the last one opened; reports what failed on the way
 bool outputs_write(Outputs *o, const char *path, const void *data, size_t n, Diag *d); // "-": standard output, at once
 const char *outputs_temp(Outputs *o, const char *path);                                // the name to write for `path`, for other programs
 bool outputs_commit(Outputs *o, Diag *d);

@@ -40,6 +40,16 @@ bool toolchain_run(const ToolOptions *t, const char *const *args, Diag *d) {
     return status == 0;
 }
 
+bool toolchain_object(const Str *source, const ToolOptions *t, const char *flag, const char *path, Diag *d) {
+    Arena *a = arena_new();
+    const char *c = arena_printf(a, "%s.c", path);
+    bool ok =
+        file_write(c, source->data, source->n, d) && toolchain_run(t, (const char *[]){t->level, "-w", "-c", "-o", path, c, flag, NULL}, d);
+    unlink(c);
+    arena_free(a);
+    return ok;
+}
+
 bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path, Diag *d) {
     Arena *a = arena_new();
     const char *c = arena_printf(a, "%s.c", path);
@@ -75,6 +85,10 @@ typedef struct {
     Str source, blob;
 } Emitted;
 
+static void add_to_str(void *s, const void *bytes, size_t n) {
+    str_addn(s, bytes, n);
+}
+
 static Exec *compile_and_load(Arena *a, const Emitted *m, const ToolOptions *t, const char *folder, const char *kept, Diag *d) {
     const char *so = arena_printf(a, "%s/build-%ld.so", folder, (long)getpid()), *bin = path_with_suffix(a, so, ".bin");
     bool ok = toolchain_shared(&m->source, t, so, d) && (!m->blob.n || file_write(bin, m->blob.data, m->blob.n, d));
@@ -93,10 +107,12 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
     enum { INLINE_BYTES = 1 << 20 };
     Emitted m = {0};
     Str header = {0};
-    EmitOptions emit = {
-        .prefix = exec_prefix, .options = options, .export_info = true, .weights_apart = codegen_weights_bytes(p) > INLINE_BYTES};
+    EmitOptions emit = {.prefix = exec_prefix,
+        .options = options,
+        .export_info = true,
+        .weights = codegen_weights_bytes(p) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
     bool ok = codegen_c(p, &emit, &m.source, &header, d); // its text names the blob's hash
-    if (ok && emit.weights_apart) codegen_weights(p, &m.blob);
+    if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, add_to_str, &m.blob);
     const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &m.source) : NULL;
     const char *kept = key ? arena_printf(a, "%s/%s", folder, key) : NULL;
     ok = ok && !d->errors;

@@ -157,7 +157,10 @@ static void print_kernels(C *c) {
 
 // ---- constants ----
 static void print_constants(C *c) {
-    if (c->l->weights_bytes) return;
+    if (c->o->weights == WEIGHTS_OBJECT)
+        str_printf(&c->data, "\nextern const unsigned char %s[%zu]%s; // in the object beside this file\n", c_weights(c),
+            c->l->weights_bytes, c->hosted ? " __attribute__((visibility(\"hidden\")))" : "");
+    if (c->o->weights != WEIGHTS_INLINE) return;
     for (int i = 0; i < c->p->buffers.n; i++) {
         const LoopBuffer *b = c->p->buffers.data[i];
         if (b->kind != BUF_CONST || !ptrset_count(&c->main_uses, &b->var)) continue;
@@ -165,7 +168,8 @@ static void print_constants(C *c) {
         size_t n = b->nbytes / (size_t)dtype_bytes(t);
         if (b->label) str_printf(&c->data, "\n// %s\n", codegen_cname(c->a, b->label));
         str_printf(&c->data, "static const %s %s[%zu]%s = {\n", c_memory(c, t), c_buffer(c, &b->var), n ? n : 1,
-            c->hosted ? " __attribute__((aligned(64)))" : "");
+            c_fmt(c, "%s%s", c->hosted ? " __attribute__((aligned(64)))" : "",
+                c->o->weights_section ? c_fmt(c, " %s_SECTION", c->upper) : ""));
         if (n)
             codegen_data(&c->data, t, b->bytes, n);
         else
@@ -219,6 +223,9 @@ static void print_macros(C *c, Str *s) {
             u, u, u, u, u);
         str_printf(s, "#define %s_KERNEL %s_TARGET static\n", u, u);
     }
+    if (c->o->weights_section && c->o->weights == WEIGHTS_INLINE)
+        str_printf(s, "#ifdef __GNUC__\n#define %s_SECTION __attribute__((section(\"%s\")))\n#else\n#define %s_SECTION\n#endif\n", u,
+            c->o->weights_section, u);
     str_printf(s, "typedef ptrdiff_t %s_idx;\n", c->prefix);
 }
 
@@ -273,7 +280,8 @@ bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header,
     c.hosted = c.target->hosted;
     c.x86 = c.hosted && strncmp(c.target->triple, "x86_64", 6) == 0;
     Layout *layout = codegen_layout(c.a, p, o->prefix, d);
-    if (layout && o->weights_apart) layout_weights(layout, p);
+    if (layout && o->weights != WEIGHTS_INLINE) layout_weights(layout, p);
+    if (layout && o->weights == WEIGHTS_BLOB) layout->constant = false; // they come through the environment
     c.l = layout;
     bool ok = c.l && print_program(&c, source, header);
     Str *parts[] = {&c.types, &c.helpers, &c.data, &c.code};

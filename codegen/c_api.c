@@ -116,9 +116,9 @@ static void header_sizes(C *c, Str *s) {
     }
     str_printf(s, "#define %s_STATE_BYTES %zu\n", u, c->l->state_bytes);
     if (c->l->state_bytes) str_printf(s, "#define %s_STATE(name) static %s_ALIGNED unsigned char name[%zu]\n", u, u, c->l->state_bytes);
-    if (c->l->weights_bytes)
-        str_printf(s, "#define %s_WEIGHTS_BYTES %zu // of the file beside this one, for env->weights, aligned to %d\n", u,
-            c->l->weights_bytes, LAYOUT_ALIGN);
+    if (c->o->weights == WEIGHTS_BLOB)
+        str_printf(s, "#define %s_WEIGHTS_BYTES %zu // of the weights file, for env->weights, aligned to %d\n", u, c->l->weights_bytes,
+            LAYOUT_ALIGN);
     for (int i = 0; i < c->l->nregions; i++) {
         const LayoutRegion *r = &c->l->regions[i];
         str_printf(s, "#define %s_REGION_%s_BYTES %zu // env->regions[%d], aligned to %d\n", u, r->cname, r->bytes, i, LAYOUT_ALIGN);
@@ -136,6 +136,12 @@ static void header_functions(C *c, Str *s) {
     str_printf(s, "size_t %s_arena_bytes(const %s_dims *dims, int threads);\n", p, p);
     str_printf(s, "void %s_state_init(void *state); // %s_STATE_BYTES, aligned to %d\n", p, c->upper, LAYOUT_ALIGN);
     str_printf(s, "const char *%s_strerror(int32_t status);\nconst char *%s_error_node(int32_t status); // \"\": none\n", p, p);
+    if (c->o->weights == WEIGHTS_BLOB)
+        str_printf(s,
+            "// 0, or the status for weights that are damaged or not this model's. Reads all of them: once after loading. A run looks at "
+            "the head only.\n"
+            "int32_t %s_weights_check(const void *weights, size_t bytes);\n",
+            p);
     if (c->o->export_info) str_printf(s, "extern const mlc_model_info %s_info;\n", p);
 }
 
@@ -270,8 +276,35 @@ static void make_env_copy(C *c) {
         "    for (size_t i = 0; i < sizeof *e; i++) to[i] = i < known ? bytes[i] : 0;\n");
 }
 
+// ---- weights that come through the environment (weights.c) ----
+static void weights_functions(C *c) {
+    const char *p = c->prefix;
+    CFn outer = c_enter(c);
+    c_line(c, "uint64_t hash = 0;");
+    c_line(c, "if (weights == NULL || bytes < %zu || ((uintptr_t)weights & %d) != 0) return 1;", c->l->weights_bytes, LAYOUT_ALIGN - 1);
+    c_line(c, "memcpy(&hash, (const unsigned char *)weights + 16, sizeof hash);");
+    c_line(c, "return hash != 0x%llxu;", (unsigned long long)c->l->weights_hash);
+    emit(c, c_fmt(c, "static int %s_weights_differ(const void *weights, size_t bytes)", p), outer);
+    outer = c_enter(c);
+    c_line(c, "uint64_t lane[4] = {1, 2, 3, 4}, all = 0;");
+    check(c, c_fmt(c, "%s_weights_differ(weights, bytes)", p), CODE_WEIGHTS);
+    c_line(c, "for (size_t i = 0; i < %zu; i += 8) {", c->l->weights_bytes);
+    c_line(c, "    uint64_t *h = &lane[i / 8 %% 4], word = 0;");
+    c_line(c, "    if (i != 16) memcpy(&word, (const unsigned char *)weights + i, sizeof word); // the hash itself");
+    c_line(c, "    *h = (*h ^ word) * 0x9e3779b97f4a7c15u;");
+    c_line(c, "    *h ^= *h >> 32;");
+    c_line(c, "}");
+    c_line(c, "for (int i = 0; i < 4; i++) {");
+    c_line(c, "    all = (all ^ lane[i]) * 0x9e3779b97f4a7c15u;");
+    c_line(c, "    all ^= all >> 32;");
+    c_line(c, "}");
+    c_line(c, "return all == 0x%llxu ? 0 : -%d;", (unsigned long long)c->l->weights_hash, CODE_WEIGHTS);
+    emit(c, c_fmt(c, "int32_t %s_weights_check(const void *weights, size_t bytes)", p), outer);
+}
+
 static void run_env_function(C *c) {
     const char *p = c->prefix;
+    if (c->o->weights == WEIGHTS_BLOB) weights_functions(c);
     make_env_copy(c);
     bool cpu = c->x86 && c->target->c_target[0];
     if (cpu) cpu_function(c);
@@ -284,15 +317,7 @@ static void run_env_function(C *c) {
     check(c, "need == SIZE_MAX", CODE_SHAPE);
     check(c, c_fmt(c, "need != 0 && (e.arena == NULL || e.arena_bytes < need || ((uintptr_t)e.arena & %d) != 0)", LAYOUT_ALIGN - 1),
         CODE_ARENA);
-    if (c->l->weights_bytes) {
-        c_line(c, "uint64_t weights_hash = 0;");
-        check(c,
-            c_fmt(
-                c, "e.weights == NULL || e.weights_bytes < %zu || ((uintptr_t)e.weights & %d) != 0", c->l->weights_bytes, LAYOUT_ALIGN - 1),
-            CODE_WEIGHTS);
-        c_line(c, "memcpy(&weights_hash, (const unsigned char *)e.weights + 16, sizeof weights_hash);");
-        check(c, c_fmt(c, "weights_hash != 0x%llxu", (unsigned long long)c->l->weights_hash), CODE_WEIGHTS);
-    }
+    if (c->o->weights == WEIGHTS_BLOB) check(c, c_fmt(c, "%s_weights_differ(e.weights, e.weights_bytes)", p), CODE_WEIGHTS);
     if (c->l->nregions) check(c, "e.regions == NULL", CODE_ARENA);
     for (int i = 0; i < c->l->nregions; i++)
         check(c, c_fmt(c, "e.regions[%d] == NULL || ((uintptr_t)e.regions[%d] & %d) != 0", i, i, LAYOUT_ALIGN - 1), CODE_ARENA);
@@ -491,8 +516,9 @@ static void info_table(C *c) {
         table(c, "dim_names", l->ndims));
     str_printf(s, "    %s, %s, %s,\n", table(c, "dim_lo", l->ndims), table(c, "dim_hi", l->ndims), table(c, "nodes", c->p->node_names.n));
     str_printf(s, "    %zu, %s_arena_arrays, %s_run_arrays, %s_state_init,\n", l->state_bytes, c->prefix, c->prefix, c->prefix);
-    str_printf(s, "    %s, %s, %d, %zu};\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team,
-        l->weights_bytes);
+    bool blob = c->o->weights == WEIGHTS_BLOB;
+    str_printf(s, "    %s, %s, %d, %zu, %s};\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team,
+        blob ? l->weights_bytes : 0, blob ? c_fmt(c, "%s_weights_check", c->prefix) : "NULL");
 }
 
 void c_api(C *c) {

@@ -22,13 +22,16 @@ static const char *temp_place(C *c, int i) {
     return dim_is(offset, 0) ? base : c_fmt(c, "%s + %s", base, c_dim_operand(c, offset));
 }
 
+const char *c_weights(C *c) {
+    return c->o->weights == WEIGHTS_OBJECT ? weights_symbol(c->a, c->prefix, c->l->weights_hash) : "(const unsigned char *)env->weights";
+}
+
 const char *c_buffer(C *c, const Var *buf) {
     const char *name = c_name(c, buf);
     if (name) return name;
     const LoopBuffer *b = buf->owner;
-    if (b->kind == BUF_CONST && c->l->weights_bytes)
-        return c_fmt(c, "((const %s *)(const void *)((const unsigned char *)env->weights + %zu))", c_memory(c, buf->type.type),
-            weights_offset(c->p, b));
+    if (b->kind == BUF_CONST && c->o->weights != WEIGHTS_INLINE)
+        return c_fmt(c, "((const %s *)(const void *)(%s + %zu))", c_memory(c, buf->type.type), c_weights(c), weights_offset(c->p, b));
     if (b->kind == BUF_CONST) return c_fmt(c, "%s_c_%s", c->prefix, codegen_cname(c->a, buf->name));
     int i = b->kind == BUF_TEMP ? layout_temp(c->l, b) : -1;
     if (i >= 0) return c_fmt(c, "((%s *)(void *)(%s))", c_memory(c, buf->type.type), temp_place(c, i));

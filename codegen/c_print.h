@@ -123,6 +123,7 @@ Txt c_call(C *c, const char *name, const Expr *e); // name(operands of e)
 Txt c_defined(C *c, const Expr *e); // a MATH function or arithmetic on a float without it: a function made from the definition
 bool c_is_defined(const Expr *e);
 const char *c_buffer(C *c, const Var *buf); // pointer to element 0
+const char *c_weights(C *c);                // WEIGHTS_OBJECT: the blob's symbol
 const char *c_tile(C *c, const Var *v, const Dim *const *idx);
 
 // ---- c_lanes.c ----

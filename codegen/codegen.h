@@ -10,20 +10,28 @@
 #include "../ir/loop.h"
 #include "../ir/target.h"
 
+// Where the constants are: in the source, in an object whose symbol it refers to, or in a blob that env->weights points at (C only).
+typedef enum { WEIGHTS_INLINE, WEIGHTS_OBJECT, WEIGHTS_BLOB } WeightsForm;
+
 typedef struct {
     const char *prefix;  // C prefix of everything exported
     const char *header;  // name in #include, NULL: one self-contained file
     const char *options; // effective options, for the header's text
     bool export_info;    // emit PREFIX_info (the loader's table)
-    bool weights_apart;  // C: the constants are not in the source but in the blob that env->weights points at
+    WeightsForm weights;
+    const char *weights_section; // linker section of constants inline or in an object, NULL: the usual one
 } EmitOptions;
 
 // Appends the source and the header. false after diag_error (what the target cannot express).
 bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header, Diag *d);
 
-// The blob of all constants, for EmitOptions.weights_apart; and how many bytes they have.
-void codegen_weights(const Program *p, Str *blob);
+// The blob of all constants in pieces, for WEIGHTS_BLOB; and how many bytes they have.
+typedef void ByteSink(void *ctx, const void *bytes, size_t n);
+void codegen_weights(const Program *p, ByteSink *put, void *ctx);
 size_t codegen_weights_bytes(const Program *p);
+// The same as an object file, for WEIGHTS_OBJECT; false after diag_error where the target has no format we know.
+bool codegen_weights_object(const Program *p, const EmitOptions *o, ByteSink *put, void *ctx, Diag *d);
+bool codegen_has_objects(const Program *p);
 
 // C identifier of a name: non-word characters become _, a leading digit gets x, keywords get _. Duplicates are the caller's
 // (codegen_unique).

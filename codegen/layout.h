@@ -9,7 +9,7 @@
 
 #include "../ir/loop.h"
 
-enum { LAYOUT_ALIGN = 64, WEIGHTS_HEAD = 64 };
+enum { LAYOUT_ALIGN = 64, WEIGHTS_HEAD = 128 };
 
 // An input, an output or a state.
 typedef struct {
@@ -50,14 +50,15 @@ typedef struct {
     bool constant;          // no model dims, states, regions or allocator: PREFIX_run exists
     bool allocates;         // main has alloc
     int team;               // members of the largest team, 0: none
-    size_t weights_bytes;   // of the weights blob, 0: the constants are in the source
+    size_t weights_bytes;   // of the weights blob or object, 0: the constants are in the source
     uint64_t weights_hash;
 } Layout;
 
 // In p's dims and arena `a`. NULL after diag_error (a state, region or arena without constant bound).
 Layout *codegen_layout(Arena *a, const Program *p, const char *prefix, Diag *d);
-void layout_weights(Layout *l, const Program *p);             // says that the constants come as a blob (weights.c)
-size_t weights_offset(const Program *p, const LoopBuffer *b); // of a constant in the blob
-int layout_temp(const Layout *l, const LoopBuffer *b);        // index in temps, -1: none
+void layout_weights(Layout *l, const Program *p);                        // sets weights_bytes and weights_hash (weights.c)
+size_t weights_offset(const Program *p, const LoopBuffer *b);            // of a constant in the blob
+const char *weights_symbol(Arena *a, const char *prefix, uint64_t hash); // of the blob in an object
+int layout_temp(const Layout *l, const LoopBuffer *b);                   // index in temps, -1: none
 
 #endif

@@ -303,11 +303,13 @@ static void types(Emit *e) {
 LLVMModuleRef llvm_build(
     const Program *p, const EmitOptions *o, LLVMContextRef ctx, LLVMTargetMachineRef tm, const Target *t, Arena *constants, Diag *d) {
     Emit e = {.p = p, .o = o, .target = t, .d = d, .arena = arena_new(), .constants = constants, .ctx = ctx};
-    e.layout = codegen_layout(e.arena, p, o->prefix, d);
-    if (!e.layout) {
+    Layout *layout = codegen_layout(e.arena, p, o->prefix, d);
+    if (!layout) {
         arena_free(e.arena);
         return NULL;
     }
+    if (o->weights == WEIGHTS_OBJECT) layout_weights(layout, p);
+    e.layout = layout;
     e.mod = LLVMModuleCreateWithNameInContext(p->name, ctx);
     e.data = LLVMCreateTargetDataLayout(tm);
     e.b = LLVMCreateBuilderInContext(ctx);

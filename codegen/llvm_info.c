@@ -107,6 +107,7 @@ void llvm_info(Emit *e, LLVMValueRef arena_bytes, LLVMValueRef run_env, LLVMValu
         llvm_list(e, e->size, l->nregions, region_bytes),
         llvm_int(e->i32, l->team),
         llvm_int(e->size, 0),
+        LLVMConstNull(e->ptr),
     };
     LLVMValueRef table = LLVMConstStructInContext(e->ctx, fields, sizeof fields / sizeof *fields, 0);
     LLVMValueRef g = LLVMAddGlobal(e->mod, LLVMTypeOf(table), arena_printf(e->arena, "%s_info", l->prefix));

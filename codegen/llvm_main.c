@@ -40,16 +40,33 @@ LLVMValueRef llvm_bytes(Emit *e, const char *name, const void *bytes, size_t n, 
     return g;
 }
 
+// The symbol of the object that holds the weights (object.c).
+static LLVMValueRef weights_global(Emit *e) {
+    const char *name = weights_symbol(e->arena, e->layout->prefix, e->layout->weights_hash);
+    LLVMValueRef g = LLVMGetNamedGlobal(e->mod, name);
+    if (g) return g;
+    g = LLVMAddGlobal(e->mod, LLVMArrayType2(e->i8, e->layout->weights_bytes), name);
+    LLVMSetGlobalConstant(g, 1);
+    LLVMSetVisibility(g, LLVMHiddenVisibility);
+    LLVMSetAlignment(g, LAYOUT_ALIGN);
+    return g;
+}
+
 static LLVMValueRef const_address(Emit *e, const LoopBuffer *b) {
     LLVMValueRef at = valuemap_get(&e->globals, b);
     if (at) return at;
-    if (e->constants) {
+    if (e->o->weights == WEIGHTS_OBJECT) {
+        LLVMValueRef offset = llvm_int(e->size, (int64_t)weights_offset(e->p, b));
+        at = LLVMConstInBoundsGEP2(e->i8, weights_global(e), &offset, 1);
+    } else if (e->constants) {
         char *copy = arena_alloc(e->constants, b->nbytes + 64);
         copy += (64 - (uintptr_t)copy % 64) % 64;
         if (b->nbytes) memcpy(copy, b->bytes, b->nbytes);
         at = LLVMConstIntToPtr(llvm_int(e->i64, (int64_t)(uintptr_t)copy), e->ptr);
-    } else
+    } else {
         at = llvm_bytes(e, arena_printf(e->arena, "%s_%s", e->o->prefix, b->var.name), b->bytes, b->nbytes, 64);
+        if (e->o->weights_section) LLVMSetSection(at, e->o->weights_section);
+    }
     valuemap_put(e->arena, &e->globals, b, at);
     return at;
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLC_ABI 1
+#define MLC_ABI 2
 
 typedef struct mlc_tensor_info {
     const char *name; // C name
@@ -65,6 +65,7 @@ typedef struct mlc_model_info {
     const size_t *region_bytes;
     int32_t team;         // members of the largest team, 0: none; fewer threads do their work in turn
     size_t weights_bytes; // of the blob that env->weights must point at, aligned to 64; 0: the model holds its constants
+    int32_t (*weights_check)(const void *weights, size_t bytes); // reads all of it: 0, or the status for wrong weights; NULL: no blob
 } mlc_model_info;
 
 #endif

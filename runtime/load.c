@@ -1,16 +1,14 @@
 // The loader of load.h.
 // SPDX-License-Identifier: 0BSD
 #include "load.h"
+#include "mlc_weights.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { ALIGN = 64, NO_ARENA = -2 };
 
@@ -20,7 +18,7 @@ struct mlc_loaded {
     mlc_pool *pool;
     void *arena, *state, **regions;
     const void *weights;
-    void *mapped; // weights that the loader mapped, or NULL
+    const void *mapped; // weights that the loader mapped, or NULL
     size_t arena_bytes, weights_bytes;
     uint64_t seed;
 };
@@ -76,30 +74,27 @@ mlc_loaded *mlc_load_table(const mlc_model_info *info, char *error, size_t n) {
     return NULL;
 }
 
+int32_t mlc_loaded_set_weights(mlc_loaded *m, const void *blob, size_t bytes) {
+    m->weights = blob;
+    m->weights_bytes = bytes;
+    return m->info->weights_check ? m->info->weights_check(blob, bytes) : 0;
+}
+
 // The file NAME.bin beside NAME.so, mapped.
 static bool map_weights(mlc_loaded *m, const char *path, char *error, size_t n) {
     char name[4096];
     size_t stem = strlen(path);
     if (stem > 3 && !strcmp(path + stem - 3, ".so")) stem -= 3;
     snprintf(name, sizeof name, "%.*s.bin", (int)stem, path);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    bool ok = fd >= 0 && fstat(fd, &st) == 0 && (size_t)st.st_size >= m->info->weights_bytes;
-    void *map = ok ? mmap(NULL, m->info->weights_bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    if (fd >= 0) close(fd);
-    if (map == MAP_FAILED) {
-        say(error, n, "cannot map the weights", name);
+    errno = 0;
+    m->mapped = mlc_weights_map(name, m->info->weights_bytes);
+    if (!m->mapped) {
+        say(error, n, errno == EINVAL ? "the weights file has another size than the model's" : "cannot map the weights", name);
         return false;
     }
-    m->mapped = map;
-    m->weights = map;
-    m->weights_bytes = m->info->weights_bytes;
-    return true;
-}
-
-void mlc_loaded_set_weights(mlc_loaded *m, const void *blob, size_t bytes) {
-    m->weights = blob;
-    m->weights_bytes = bytes;
+    if (mlc_loaded_set_weights(m, m->mapped, m->info->weights_bytes) == 0) return true;
+    say(error, n, "the weights are damaged or another model's", name);
+    return false;
 }
 
 mlc_loaded *mlc_load(const char *path, const char *prefix, char *error, size_t n) {
@@ -131,7 +126,7 @@ void mlc_unload(mlc_loaded *m) {
     free(m->regions);
     free(m->state);
     free(m->arena);
-    if (m->mapped) munmap(m->mapped, m->info->weights_bytes);
+    mlc_weights_unmap(m->mapped, m->info->weights_bytes);
     if (m->library) dlclose(m->library);
     free(m);
 }

@@ -15,8 +15,9 @@ void mlc_unload(mlc_loaded *m); // NULL is allowed
 const mlc_model_info *mlc_loaded_info(const mlc_loaded *m);
 
 // A model whose weights are apart: mlc_load maps the file beside the library that has .bin for .so; a table in memory is given its blob
-// here (borrowed, aligned to 64, info->weights_bytes bytes). Without weights every run ends in the status for wrong weights.
-void mlc_loaded_set_weights(mlc_loaded *m, const void *blob, size_t bytes);
+// here (borrowed, aligned to 64, info->weights_bytes bytes). All of the blob is read once: 0, or the status for wrong weights, with which
+// every run ends when the head is wrong, too.
+int32_t mlc_loaded_set_weights(mlc_loaded *m, const void *blob, size_t bytes);
 
 // Threads of all later runs: borrowed, NULL: the calling thread only.
 void mlc_loaded_set_pool(mlc_loaded *m, mlc_pool *pool);
