@@ -177,7 +177,9 @@ static bool prepare(Job *j, const Options *o, Diag *d) {
     }
     j->tool = (ToolOptions){.cc = options_text(o, OPT_cc, NULL), .level = "-O2"};
     const char *stem = path_stem(j->arena, one_file ? j->model : j->path);
-    j->emit = (EmitOptions){.prefix = codegen_cname(j->arena, options_text(o, OPT_name, stem)), .options = j->pipeline.text};
+    j->emit = (EmitOptions){.prefix = codegen_cname(j->arena, options_text(o, OPT_name, stem)),
+        .options = j->pipeline.text,
+        .hooks = options_has(o, OPT_hooks)};
     if (!one_file) j->emit.header = file_name(path_with_suffix(j->arena, j->path, ".h"));
     return true;
 }

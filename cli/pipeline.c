@@ -168,11 +168,13 @@ static int level_of(const char *text, Diag *d) {
 
 // What of the command line shapes the output, as one line.
 static const char *effective(Arena *a, const Options *o, const Target *t) {
-    static const OptionId shaping[] = {OPT_dim, OPT_shape, OPT_state, OPT_region, OPT_threads, OPT_passes};
+    static const OptionId shaping[] = {OPT_dim, OPT_shape, OPT_state, OPT_region, OPT_threads, OPT_passes, OPT_hooks};
     const char *text = arena_printf(a, "-O%s --target=%s", options_text(o, OPT_optimize, "2"), t ? t->name : "");
     for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
-        for (int k = 0; k < o->values[shaping[i]].n; k++)
-            text = arena_printf(a, "%s --%s=%s", text, option_row(shaping[i])->name, o->values[shaping[i]].data[k]);
+        for (int k = 0; k < o->values[shaping[i]].n; k++) {
+            const OptionRow *row = option_row(shaping[i]);
+            text = arena_printf(a, "%s --%s%s%s", text, row->name, row->arg[0] ? "=" : "", o->values[shaping[i]].data[k]);
+        }
     const char *disabled = join(a, &o->disabled);
     return disabled ? arena_printf(a, "%s --disable-pass=%s", text, disabled) : text;
 }

@@ -125,6 +125,20 @@ static void header_sizes(C *c, Str *s) {
     }
 }
 
+// The numbers that env's hook is given.
+static void header_kernels(C *c, Str *s) {
+    if (!c->o->hooks) return;
+    str_printf(s, "\n// env->hook is called around each kernel with its number:\n#define %s_KERNELS %d\n", c->upper, c->p->kernels.n);
+    for (int i = 0; i < c->p->kernels.n; i++) {
+        const Kernel *k = c->p->kernels.data[i];
+        str_printf(s, "// %d: ", i);
+        add_comment_text(s, k->name);
+        if (k->label) str_add(s, " (");
+        add_comment_text(s, k->label ? k->label : "");
+        str_add(s, k->label ? ")\n" : "\n");
+    }
+}
+
 static void header_functions(C *c, Str *s) {
     const char *p = c->prefix;
     str_printf(s, "\n// Statuses are 0 or -(code + 256 * node). Codes:");
@@ -152,6 +166,7 @@ void c_header(C *c, Str *s) {
     str_add(s, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     header_structs(c, s);
     header_sizes(c, s);
+    header_kernels(c, s);
     header_functions(c, s);
     str_add(s, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
@@ -387,6 +402,12 @@ static const char *dim_at(C *c, int i) {
 static const char *region_at(C *c, int i) {
     return c->l->regions[i].name;
 }
+static const char *kernel_at(C *c, int i) {
+    return c->p->kernels.data[i]->name;
+}
+static const char *kernel_nodes_at(C *c, int i) {
+    return c->p->kernels.data[i]->label ? c->p->kernels.data[i]->label : "";
+}
 
 static void text_functions(C *c) {
     int codes = 1, nodes = c->p->node_names.n;
@@ -508,6 +529,9 @@ static void info_table(C *c) {
     number_table(c, s, "dim_hi", "int64_t", l->ndims, dim_high);
     strings(c, s, "region_names", l->nregions, region_at);
     number_table(c, s, "region_bytes", "size_t", l->nregions, region_size);
+    const int nkernels = c->o->hooks ? c->p->kernels.n : 0;
+    strings(c, s, "kernels", nkernels, kernel_at);
+    strings(c, s, "kernel_nodes", nkernels, kernel_nodes_at);
     str_printf(s, "const mlc_model_info %s_info = {\n    MLC_ABI, ", c->prefix);
     add_string(s, c->p->name);
     str_printf(s, ", \"%s\", %d, %d, %d, %d, %d, %d,\n", MLC_VERSION, l->ninputs, l->noutputs, l->ndims, l->nstates, c->p->node_names.n,
@@ -517,8 +541,9 @@ static void info_table(C *c) {
     str_printf(s, "    %s, %s, %s,\n", table(c, "dim_lo", l->ndims), table(c, "dim_hi", l->ndims), table(c, "nodes", c->p->node_names.n));
     str_printf(s, "    %zu, %s_arena_arrays, %s_run_arrays, %s_state_init,\n", l->state_bytes, c->prefix, c->prefix, c->prefix);
     bool blob = c->o->weights == WEIGHTS_BLOB;
-    str_printf(s, "    %s, %s, %d, %zu, %s};\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team,
+    str_printf(s, "    %s, %s, %d, %zu, %s,\n", table(c, "region_names", l->nregions), table(c, "region_bytes", l->nregions), l->team,
         blob ? l->weights_bytes : 0, blob ? c_fmt(c, "%s_weights_check", c->prefix) : "NULL");
+    str_printf(s, "    %d, %s, %s};\n", nkernels, table(c, "kernels", nkernels), table(c, "kernel_nodes", nkernels));
 }
 
 void c_api(C *c) {

@@ -65,6 +65,22 @@ static void declare_buffers(C *c) {
 }
 
 // ---- calls ----
+static void leave_if_status(C *c) {
+    c_line(c, "if (status != 0) %s;", c->l->allocates ? "goto done" : "return status");
+}
+
+// Asks env's hook, before (phase 0) or after (1) a kernel.
+static void print_hook(C *c, const Kernel *k, int phase) {
+    if (!c->o->hooks) return;
+    char status[32];
+    const char *name = c_fmt(c, "%s_hook", c->prefix);
+    if (c_need(c, name))
+        c_function_text(c, name, "int32_t", "const mlc_env *env, int32_t kernel, int32_t phase, int32_t cancelled",
+            "    return env->hook != NULL && env->hook(env->user, kernel, phase) != 0 ? cancelled : 0;\n");
+    c_line(c, "status = %s(env, %d, %d, %s);", name, layout_kernel(c->p, k), phase, c_status(CODE_CANCELLED, k->node, status));
+    leave_if_status(c);
+}
+
 static void print_call(C *c, const Stmt *s) {
     const CKernel *k = c_kernel_of(c, s->kernel);
     bool team = k->outer && k->outer->kind == ST_TEAM, loop = k->outer && !team, spread = loop && s->parallel;
@@ -73,14 +89,11 @@ static void print_call(C *c, const Stmt *s) {
     for (int i = 0; i < s->nargs; i++) str_printf(&args, "%s%s", args.n ? ", " : "", c_buffer(c, &s->args[i]->var));
     for (int i = 0; i < k->syms.n; i++) str_printf(&args, "%s%s", args.n ? ", " : "", c_dim(c, k->syms.data[i]).s);
     if (loop) str_printf(&args, "%s%s, %s", args.n ? ", " : "", c_dim(c, k->outer->lo).s, c_dim(c, k->outer->hi).s);
+    print_hook(c, s->kernel, 0);
     c_line(c, "%s%s%s(%s);", k->fails ? "status = " : "", k->name, spread ? "_spread" : "", args.data ? args.data : "");
     str_free(&args);
-    if (!k->fails) return;
-    c_line(c, "if (status != 0) {");
-    c->f.depth++;
-    c_fail(c, "status");
-    c->f.depth--;
-    c_line(c, "}");
+    if (k->fails) leave_if_status(c);
+    print_hook(c, s->kernel, 1);
 }
 
 // ---- sizes ----

@@ -18,6 +18,7 @@ typedef struct {
     const char *header;  // name in #include, NULL: one self-contained file
     const char *options; // effective options, for the header's text
     bool export_info;    // emit PREFIX_info (the loader's table)
+    bool hooks;          // env's hook is called around each kernel
     WeightsForm weights;
     const char *weights_section; // linker section of constants inline or in an object, NULL: the usual one
 } EmitOptions;

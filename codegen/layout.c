@@ -317,3 +317,9 @@ int layout_temp(const Layout *l, const LoopBuffer *b) {
         if (l->temps[i] == b) return i;
     return -1;
 }
+
+int layout_kernel(const Program *p, const Kernel *k) {
+    int i = 0;
+    while (p->kernels.data[i] != k) i++;
+    return i;
+}

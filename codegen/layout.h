@@ -60,5 +60,6 @@ void layout_weights(Layout *l, const Program *p);                        // sets
 size_t weights_offset(const Program *p, const LoopBuffer *b);            // of a constant in the blob
 const char *weights_symbol(Arena *a, const char *prefix, uint64_t hash); // of the blob in an object
 int layout_temp(const Layout *l, const LoopBuffer *b);                   // index in temps, -1: none
+int layout_kernel(const Program *p, const Kernel *k);                    // its number for env's hook: its place among the kernels
 
 #endif

@@ -123,7 +123,22 @@ static LLVMValueRef iterations(Emit *e, const Stmt *s) {
     return llvm_dim(e, dim_max(t, dim_int(t, 0), dim_ceildiv(t, dim_sub(t, s->hi, s->lo), dim_int(t, s->step))));
 }
 
-void llvm_call(Emit *e, const Stmt *s) {
+// Asks env's hook, before (phase 0) or after (1) a kernel.
+static void ask_hook(Emit *e, const Kernel *k, int phase) {
+    if (!e->o->hooks) return;
+    LLVMTypeRef types[3] = {e->ptr, e->i32, e->i32}, type = LLVMFunctionType(e->i32, types, 3, 0);
+    LLVMBasicBlockRef ask = llvm_block(e, "ask"), go = llvm_block(e, "go");
+    LLVMValueRef hook = llvm_env_field(e, e->f.env, ENV_HOOK);
+    LLVMBuildCondBr(e->b, LLVMBuildIsNull(e->b, hook, ""), go, ask);
+    llvm_at(e, ask);
+    LLVMValueRef args[3] = {llvm_env_field(e, e->f.env, ENV_USER), llvm_int(e->i32, layout_kernel(e->p, k)), llvm_int(e->i32, phase)};
+    LLVMValueRef zero = LLVMBuildIsNull(e->b, LLVMBuildCall2(e->b, type, hook, args, 3, ""), "");
+    llvm_fail_unless(e, zero, -(CODE_CANCELLED + 256 * k->node));
+    LLVMBuildBr(e->b, go);
+    llvm_at(e, go);
+}
+
+static void call_kernel(Emit *e, const Stmt *s) {
     const LlvmKernel *k = valuemap_get(&e->kernels, s->kernel);
     assert(k && s->nargs == s->kernel->params.n);
     int captured = 0;
@@ -143,6 +158,12 @@ void llvm_call(Emit *e, const Stmt *s) {
         args[n++] = e->f.env;
     LLVMValueRef status = LLVMBuildCall2(e->b, k->type, k->fn, args, (unsigned)n, "");
     if (k->fails) llvm_fail_if(e, status);
+}
+
+void llvm_call(Emit *e, const Stmt *s) {
+    ask_hook(e, s->kernel, 0);
+    call_kernel(e, s);
+    ask_hook(e, s->kernel, 1);
 }
 
 // ---- teams ----

@@ -81,8 +81,16 @@ static LLVMValueRef region_bytes(Emit *e, int i) {
     return llvm_int(e->size, (int64_t)e->layout->regions[i].bytes);
 }
 
+static LLVMValueRef kernel_name(Emit *e, int i) {
+    return llvm_string(e, e->p->kernels.data[i]->name);
+}
+static LLVMValueRef kernel_nodes(Emit *e, int i) {
+    return llvm_string(e, e->p->kernels.data[i]->label ? e->p->kernels.data[i]->label : "");
+}
+
 void llvm_info(Emit *e, LLVMValueRef arena_bytes, LLVMValueRef run_env, LLVMValueRef state_init) {
     const Layout *l = e->layout;
+    const int nkernels = e->o->hooks ? e->p->kernels.n : 0;
     LLVMValueRef fields[] = {
         llvm_int(e->i32, MLC_ABI),
         llvm_string(e, e->p->name),
@@ -108,6 +116,9 @@ void llvm_info(Emit *e, LLVMValueRef arena_bytes, LLVMValueRef run_env, LLVMValu
         llvm_int(e->i32, l->team),
         llvm_int(e->size, 0),
         LLVMConstNull(e->ptr),
+        llvm_int(e->i32, nkernels),
+        llvm_list(e, e->ptr, nkernels, kernel_name),
+        llvm_list(e, e->ptr, nkernels, kernel_nodes),
     };
     LLVMValueRef table = LLVMConstStructInContext(e->ctx, fields, sizeof fields / sizeof *fields, 0);
     LLVMValueRef g = LLVMAddGlobal(e->mod, LLVMTypeOf(table), arena_printf(e->arena, "%s_info", l->prefix));

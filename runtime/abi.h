@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLC_ABI 2
+#define MLC_ABI 3
 
 typedef struct mlc_tensor_info {
     const char *name; // C name
@@ -45,6 +45,10 @@ typedef struct mlc_env {
     void (*dealloc)(void *user, void *p);
     void *user;
     uint64_t seed;
+    // Called by models compiled with --hooks only (their table's nkernels is not 0), always on the thread that called the run: before a
+    // kernel (phase 0) and after it (phase 1; not when it failed). Any result but 0 ends the run with the status `cancelled`, 10, of the
+    // kernel's node. `kernel` counts from 0 in the order of the table and of the list in the model's header; a kernel that runs several
+    // times has one number.
     int32_t (*hook)(void *user, int32_t kernel, int32_t phase);
 } mlc_env;
 
@@ -66,6 +70,8 @@ typedef struct mlc_model_info {
     int32_t team;         // members of the largest team, 0: none; fewer threads do their work in turn
     size_t weights_bytes; // of the blob that env->weights must point at, aligned to 64; 0: the model holds its constants
     int32_t (*weights_check)(const void *weights, size_t bytes); // reads all of it: 0, or the status for wrong weights; NULL: no blob
+    int32_t nkernels;                                            // of env->hook; 0 in models without hooks
+    const char *const *kernels, *const *kernel_nodes;            // names, and the ONNX nodes each one computes ("": none)
 } mlc_model_info;
 
 #endif

@@ -21,6 +21,8 @@ struct mlc_loaded {
     const void *mapped; // weights that the loader mapped, or NULL
     size_t arena_bytes, weights_bytes;
     uint64_t seed;
+    int32_t (*hook)(void *user, int32_t kernel, int32_t phase);
+    void *user; // of hook
 };
 
 static void *aligned(size_t bytes) {
@@ -43,6 +45,10 @@ void *mlc_loaded_state(mlc_loaded *m) {
 }
 void mlc_loaded_set_seed(mlc_loaded *m, uint64_t seed) {
     m->seed = seed;
+}
+void mlc_loaded_set_hook(mlc_loaded *m, int32_t (*hook)(void *user, int32_t kernel, int32_t phase), void *user) {
+    m->hook = hook;
+    m->user = user;
 }
 void mlc_loaded_reset(mlc_loaded *m) {
     if (m->state) m->info->state_init(m->state);
@@ -179,6 +185,8 @@ int32_t mlc_loaded_run(mlc_loaded *m, const int64_t *dims, const void *const *in
         .pool = m->pool,
         .alloc = allocate,
         .dealloc = deallocate,
-        .seed = m->seed};
+        .user = m->user,
+        .seed = m->seed,
+        .hook = m->hook};
     return m->info->run_env(dims, inputs, outputs, &env);
 }

@@ -23,7 +23,9 @@ int32_t mlc_loaded_set_weights(mlc_loaded *m, const void *blob, size_t bytes);
 void mlc_loaded_set_pool(mlc_loaded *m, mlc_pool *pool);
 void *mlc_loaded_state(mlc_loaded *m);                  // info->state_bytes bytes, NULL when there is none
 void mlc_loaded_set_seed(mlc_loaded *m, uint64_t seed); // of the model's random operators, 0 at first
-void mlc_loaded_reset(mlc_loaded *m);                   // the state as at first
+// Of all later runs of a model compiled with hooks (abi.h); NULL: none.
+void mlc_loaded_set_hook(mlc_loaded *m, int32_t (*hook)(void *user, int32_t kernel, int32_t phase), void *user);
+void mlc_loaded_reset(mlc_loaded *m); // the state as at first
 
 // Bytes of the outputs struct of abi.h, and where the part of dynamic output i lies in it.
 size_t mlc_outputs_bytes(const mlc_model_info *info);

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-SHAPE, ARENA, CAPACITY, POINTER = 1, 2, 5, 8  # status codes, see ir/loop.h
+SHAPE, ARENA, CAPACITY, POINTER, CANCELLED = 1, 2, 5, 8, 10  # status codes, see ir/loop.h
 CTYPES = {"float32": "float", "float64": "double", "float16": "uint16_t", "bool": "uint8_t"}
 
 
@@ -27,6 +27,21 @@ def literals(a):
 def array(name, a):
     text = ", ".join(literals(a)) or "0"
     return f"static const {ctype(a)} {name}[{max(1, a.size)}] = {{{text}}};\n"
+
+
+# Counts its calls; call number `stop` cancels. A call out of order is remembered.
+HOOK = """
+typedef struct {
+    int calls, stop, bad, kernel;
+} hook_log;
+
+static int32_t hook(void *user, int32_t kernel, int32_t phase) {
+    hook_log *log = user;
+    if (phase != log->calls % 2 || kernel < 0 || kernel >= @_KERNELS || (phase == 1 && kernel != log->kernel)) log->bad = 1;
+    log->kernel = kernel;
+    return log->calls++ == log->stop;
+}
+"""
 
 
 class Writer:
@@ -218,6 +233,29 @@ class Writer:
         self.line("env.struct_size = sizeof env;")
         self.line("env.pool = pool;")
 
+    def hooks(self):
+        """The hook sees every kernel before and after; wherever it cancels, nothing runs after it."""
+        if "--hooks" not in self.case.options:
+            return
+        self.line("hook_log log = {0, -1, 0, 0};")
+        self.line("env.hook = hook;")
+        self.line("env.user = &log;")
+        self.restart()
+        self.status(self.run_env(), 0, "a hook that goes on")
+        self.expect(0)
+        self.line("const int calls = log.calls;")
+        self.check("calls >= 4 && calls % 2 == 0 && !log.bad", "what the hook is called with")
+        self.line("for (int stop = 0; stop < calls; stop++) {")
+        self.line("log = (hook_log){0, stop, 0, 0};")
+        self.line(f"const int32_t status = {self.run_env()};")
+        self.check(f"status < 0 && -status % 256 == {CANCELLED} && log.calls == stop + 1 && !log.bad", "a hook that cancels")
+        self.check(f"(-status < 256) == ({self.name}_error_node(status)[0] == 0)", "the node where it was cancelled, if it has one")
+        self.line("}")
+        self.line("env.hook = NULL;")
+        self.restart()
+        self.status(self.run_env(), 0, "without a hook again")
+        self.expect(0)
+
     def errors(self):
         self.bind(0)
         for i in self.case.sets[0].inputs:
@@ -238,6 +276,7 @@ class Writer:
         self.status(self.run_env(), 0, "the same call made rightly")
         self.expect(0)
         self.check("untouched(arena + need, 64)", "what lies behind the arena")
+        self.hooks()
         self.unwanted()
         self.older_caller()
         self.bad_data()
@@ -264,9 +303,10 @@ class Writer:
 
     def text(self):
         functions = self.function("sets", self.sets) + self.function("errors", self.errors)
+        hook = HOOK.replace("@", self.name.upper()) if "--hooks" in self.case.options else ""
         head = f'// Made by harness.py.\n#include "harness.h"\n#include "{self.name}.h"\n#define MODEL "{self.name}"\n'
         last = f"\nvoid check_{self.name}(mlc_pool *pool);\nvoid check_{self.name}(mlc_pool *pool) {{\n    sets(pool);\n    if (!show_bits) errors(pool);\n}}\n"
-        return head + "".join(self.data) + functions + last
+        return head + "".join(self.data) + hook + functions + last
 
 
 def write_check(case, folder):

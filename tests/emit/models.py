@@ -89,7 +89,7 @@ def conv():
     b.node("Flatten", ["t8"], ["y"])
     model = b.model([("x", T.FLOAT, ["N", 3, 14, 14])], [("y", T.FLOAT, ["N", 12])])
     sets = [Set({"x": b.normal(n, 3, 14, 14)}, {"N": n}) for n in (1, 3, 6)]
-    return Case("conv", model, sets, ["--dim=N=1..6"], bounds={"N": (1, 6)}, threads=True)
+    return Case("conv", model, sets, ["--dim=N=1..6", "--hooks"], bounds={"N": (1, 6)}, threads=True)
 
 
 def lstm():
@@ -102,7 +102,7 @@ def lstm():
     states = [(n, T.FLOAT, [1, 1, 12]) for n in ("h", "c", "hn", "cn")]
     model = b.model([("x", T.FLOAT, [4, 1, 8]), *states[:2]], [("y", T.FLOAT, [4, 1, 12]), *states[2:]])
     sets = [Set({"x": b.normal(4, 1, 8)}) for _ in range(3)]
-    return Case("lstm", model, sets, ["--state=h=hn", "--state=c=cn"], state={"h": "hn", "c": "cn"})
+    return Case("lstm", model, sets, ["--state=h=hn", "--state=c=cn", "--hooks"], state={"h": "hn", "c": "cn"})
 
 
 def gru():

@@ -211,7 +211,7 @@ static const struct {
     {"mlc compile a --no-nosuch", EXIT_USAGE},
     {"mlc compile a -o", EXIT_USAGE},
     {"mlc compile a --check-each=1", EXIT_USAGE},
-    {"mlc compile a --hooks", EXIT_UNSUPPORTED},
+    {"mlc compile a --strip-names", EXIT_UNSUPPORTED},
 };
 
 START_TEST(options_faults) {

@@ -1,6 +1,7 @@
 // The C printer against the loop interpreter, through gcc and clang, without and with optimisation, hosted and generic; the interface's
 // checks; constants that read back exactly; deterministic bytes.
 #include "codegen_agree.h"
+#include "codegen_hooks.h"
 
 #include "../../codegen/c_print.h"
 #include "../../runtime/load.h"
@@ -21,7 +22,8 @@ static const struct {
     {"generic", "clang -std=c99 -O3" WARNINGS},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
-static int way; // in use
+static int way;    // in use
+static bool hooks; // likewise
 
 static void write_file(const char *path, const Str *s) {
     FILE *f = fopen(path, "wb");
@@ -30,7 +32,7 @@ static void write_file(const char *path, const Str *s) {
 
 static void emit(const Program *p, Str *source, Str *header) {
     Diag d = {0};
-    EmitOptions o = {.prefix = "t", .header = "t.h", .options = "--test", .export_info = true};
+    EmitOptions o = {.prefix = "t", .header = "t.h", .options = "--test", .export_info = true, .hooks = hooks};
     ck_assert_msg(codegen_c(p, &o, source, header, &d), "%s", d.text.data);
 }
 
@@ -291,6 +293,40 @@ START_TEST(sizes_do_not_overflow) {
 }
 END_TEST
 
+START_TEST(hooks_see_every_kernel) {
+    Program *p = parse(hooks_text);
+    p->target = ways[_i].target;
+    mlc_pool *pool = mlc_pool_create(3);
+    hooks = true;
+    mlc_loaded *m = build(p, ways[_i].command, "-lc");
+    check_hooks(mlc_loaded_info(m), NULL);
+    check_hooks(mlc_loaded_info(m), pool);
+    mlc_unload(m);
+    hooks = false;
+    m = build(p, ways[_i].command, "-lc");
+    check_no_hooks(mlc_loaded_info(m));
+    mlc_unload(m);
+    mlc_pool_destroy(pool);
+    free_program(p);
+}
+END_TEST
+
+START_TEST(hooks_are_listed) {
+    Program *p = parse(hooks_text);
+    Str source = {0}, header = {0};
+    hooks = true;
+    emit(p, &source, &header);
+    ck_assert_ptr_nonnull(strstr(header.data, "#define T_KERNELS 3\n// 0: a (Sum_1, Relu_1)\n// 1: b\n// 2: c (Gather_3)\n"));
+    str_free(&source), str_free(&header);
+    hooks = false;
+    emit(p, &source, &header);
+    ck_assert_ptr_null(strstr(header.data, "T_KERNELS"));
+    ck_assert_ptr_null(strstr(source.data, "env->hook")); // no cost
+    str_free(&source), str_free(&header);
+    free_program(p);
+}
+END_TEST
+
 // One case a test, so that CK_RUN_CASE picks one.
 static void add(Suite *s, const char *name, const TTest *test, int n) {
     TCase *c = tcase_create(name);
@@ -313,6 +349,8 @@ int main(void) {
     add(s, "bytes", bytes_are_deterministic, TEXTS);
     add(s, "headers", header_compiles, TEXTS);
     add(s, "calls", bad_calls_are_refused, WAYS);
+    add(s, "hooks", hooks_see_every_kernel, WAYS);
+    add(s, "hook_list", hooks_are_listed, 1);
     add(s, "overflow", sizes_do_not_overflow, WAYS);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

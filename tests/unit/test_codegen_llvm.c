@@ -1,16 +1,20 @@
 // The LLVM printer against the loop interpreter: every scalar function on every type, and small programs that use each statement and each
 // operation on lanes. Both run the same Program on the same data; results must agree bit for bit, NaN as a class.
 #include "codegen_agree.h"
+#include "codegen_hooks.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 
-static LlvmJit *compile(const Program *p, int opt) {
+static LlvmJit *compile_hooked(const Program *p, int opt, bool hooks) {
     Diag d = {0};
-    EmitOptions o = {.prefix = "t", .export_info = true};
+    EmitOptions o = {.prefix = "t", .export_info = true, .hooks = hooks};
     LlvmJit *j = llvm_jit(p, &o, opt, &d);
     ck_assert_msg(j != NULL, "%s", d.text.data);
     return j;
+}
+
+static LlvmJit *compile(const Program *p, int opt) {
+    return compile_hooked(p, opt, false);
 }
 
 static void run_jit(const Case *c, Result *r) {
@@ -225,6 +229,24 @@ START_TEST(entry_checks) {
 }
 END_TEST
 
+START_TEST(hooks_see_every_kernel) {
+    Program *p = parse(hooks_text);
+    mlc_pool pool = {.threads = 4, .parallel_for = many_threads};
+    for (int opt = 0; opt <= 2; opt += 2) {
+        LlvmJit *j = compile_hooked(p, opt, true);
+        check_hooks(llvm_jit_info(j), NULL);
+        calls = 0;
+        check_hooks(llvm_jit_info(j), &pool);
+        ck_assert_int_gt(calls, 0);
+        llvm_jit_free(j);
+    }
+    LlvmJit *j = compile(p, 2);
+    check_no_hooks(llvm_jit_info(j));
+    llvm_jit_free(j);
+    free_program(p);
+}
+END_TEST
+
 START_TEST(constant_sizes_have_run) {
     Program *p =
         parse("program p\ninput x: f32[4]\nstate h: f32[4] = {1.0, 2.0, 3.0, 4.0}\noutput y: f32[4]\n"
@@ -283,6 +305,7 @@ static Suite *suite(void) {
         tcase_add_test(c, soft_fma_agrees);
         tcase_add_loop_test(c, math_functions_agree, 0, 4);
         tcase_add_test(c, entry_checks);
+        tcase_add_test(c, hooks_see_every_kernel);
         tcase_add_test(c, constant_sizes_have_run);
         tcase_add_test(c, files_are_what_they_say);
     } else
