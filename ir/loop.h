@@ -143,7 +143,7 @@ struct Stmt {
 
 struct Kernel {
     const char *name;  // a C identifier, unique
-    const char *label; // ONNX nodes it computes, for comments, errors and profile
+    const char *label; // names of the ONNX nodes it computes, " + " between them, or NULL: for comments, errors and profile
     int node;          // number of the first ONNX node, 0: none
     VEC(LoopBuffer *) params;
     const char *schedule; // NULL: none; text still to be applied by passes/loop/schedule

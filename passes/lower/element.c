@@ -272,6 +272,7 @@ static const Expr *const_element(Place at, const Value *v) {
 
 const Expr *lower_compute(Place at, const Value *v, const Dim *const *idx) {
     assert(v->def && "value without storage");
+    kernel_note(at.kb, v->def);
     switch (v->def->op) {
     case G_map: return map_element(at, v, idx);
     case G_view: return view_element(at, v, idx);

@@ -50,11 +50,27 @@ KernelBuild kernel_begin(Lower *l, const Node *n, const char *stem) {
     char *name = arena_printf(l->p->arena, "k%d_%s", l->kernels++, what);
     for (char *c = name; *c; c++)
         if (*c == '.' || *c == ':') *c = '_';
-    kb.k = loop_kernel(l->p, name, n ? n->label : NULL, kb.node);
+    kb.k = loop_kernel(l->p, name, NULL, kb.node);
+    if (n) kernel_note(&kb, n);
     return kb;
 }
 
+void kernel_note(KernelBuild *kb, const Node *n) {
+    if (!n->label) return;
+    int at = kb->nodes.n;
+    for (int i = 0; i < kb->nodes.n; i++)
+        if (!strcmp(kb->nodes.data[i]->label, n->label)) return;
+    while (at > 0 && kb->nodes.data[at - 1]->onnx_id > n->onnx_id) at--;
+    vec_push(kb->l->p->arena, &kb->nodes, n);
+    memmove(&kb->nodes.data[at + 1], &kb->nodes.data[at], (size_t)(kb->nodes.n - 1 - at) * sizeof *kb->nodes.data);
+    kb->nodes.data[at] = n;
+}
+
 void kernel_end(KernelBuild *kb, Block *main) {
+    for (int i = 0; i < kb->nodes.n; i++) {
+        const char *label = kb->nodes.data[i]->label;
+        kb->k->label = i ? arena_printf(kb->l->p->arena, "%s + %s", kb->k->label, label) : label;
+    }
     loop_call(kb->l->p, main, kb->k, kb->args.n, kb->args.data);
 }
 

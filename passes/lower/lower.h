@@ -34,8 +34,9 @@ typedef struct KernelBuild {
     VEC(LoopBuffer *) args; // program buffers, one a parameter of k
     const Value *row;       // the row-wise value whose statistics are in stat[]: its element is computed from them
     const Expr *stat[2];
-    int locals; // numbers names
-    int node;   // ONNX node number for checks
+    int locals;              // numbers names
+    int node;                // ONNX node number for checks
+    VEC(const Node *) nodes; // those whose elements it computes, one a label, in the model's order
 } KernelBuild;
 
 // Where an element is needed: statements that compute it are appended to block; mask (or NULL) says when it is needed at all: no load
@@ -89,7 +90,9 @@ void lower_random(Lower *l, Block *main, const Node *n);
 
 // kernel.c: the kernels of one node and their calls in `main`.
 KernelBuild kernel_begin(Lower *l, const Node *n, const char *stem);
+// Calls it; its label becomes the names of its nodes: "Conv_1 + Relu_2".
 void kernel_end(KernelBuild *kb, Block *main);
+void kernel_note(KernelBuild *kb, const Node *n); // it computes n
 // par loops over the axes for which want[i] (all when NULL); idx gets the symbols. The innermost block.
 Block *lower_par_nest(Lower *l, Block *b, int rank, const Dim *const *shape, const bool *want, const Dim **idx);
 void lower_value_kernel(Lower *l, Block *main, const Value *v, LoopBuffer *out); // out[flat] = element of v
