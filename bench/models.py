@@ -117,11 +117,11 @@ def evaluate(text, names, scope):
     return eval(text, {"floordiv": lambda a, b: a // b, "ceildiv": lambda a, b: -(-a // b), "mod": lambda a, b: a % b, "min": min, "max": max, **scope})
 
 
-def slice_of(run, count):
-    begin = time.perf_counter()
+def slice_of(run, count, clock=time.perf_counter):
+    begin = clock()
     for _ in range(count):
         run()
-    return (time.perf_counter() - begin) / count
+    return (clock() - begin) / count
 
 
 def compare(ours, session, feeds):
@@ -162,10 +162,11 @@ def measure(model, args, folder):
             engine()
             counts.append(max(1, int(SLICE / max(slice_of(engine, 1), 1e-7))))
         ours, theirs = [], []
+        clock = time.thread_time if args.cpu else time.perf_counter
         begin = time.perf_counter()
         for _ in range(args.rounds):
-            ours.append(slice_of(run, counts[0]))
-            theirs.append(slice_of(peer, counts[1]))
+            ours.append(slice_of(run, counts[0], clock))
+            theirs.append(slice_of(peer, counts[1], clock))
             if time.perf_counter() - begin > args.seconds and len(ours) > 2:
                 break
         yield number, statistics.median(theirs) * 1e3, statistics.median(ours) * 1e3, difference, compile_seconds
@@ -179,6 +180,7 @@ def main():
     parser.add_argument("--cc", default="cc -O2", help="C compiler with flags, for --backend=c")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=6, help="at most about so long a row")
+    parser.add_argument("--cpu", action="store_true", help="the thread's own time instead of the clock's, for a loaded machine")
     parser.add_argument("--option", dest="options", action="append", default=[], help="passed on to mlc compile")
     args = parser.parse_args()
     names = set(args.names or ["S"])

@@ -104,11 +104,29 @@ static LLVMValueRef covering_load(Emit *e, VType t, const Place *p, int64_t stri
     return LLVMBuildShuffleVector(e->b, wide, LLVMGetPoison(type), LLVMConstVector(perm, (unsigned)t.lanes), "");
 }
 
+// The place of a lane at a constant distance.
+static Place lane_place(Emit *e, const Place *p, int64_t distance) {
+    Place lane = *p;
+    LLVMValueRef offset = llvm_int(e->idx, distance);
+    lane.base = lane_addresses(e, p, offset);
+    return lane;
+}
+
+// Lane by lane: constant distances are part of the instructions, which a gather of LLVM first puts into a vector.
+static LLVMValueRef lanes_load(Emit *e, VType t, const Place *p, int64_t stride) {
+    LLVMValueRef v = LLVMGetPoison(llvm_memory_vector(e, t));
+    for (int i = 0; i < t.lanes; i++) {
+        Place lane = lane_place(e, p, i * stride);
+        v = LLVMBuildInsertElement(e->b, v, plain_load(e, vtype(t.type, 1), &lane), llvm_int(e->i32, i), "");
+    }
+    return v;
+}
+
 static LLVMValueRef strided_load(Emit *e, VType t, const Place *p, int64_t stride, LLVMValueRef mask) {
     if (mask) return gather(e, t, p, stride_offsets(e, t.lanes, stride), mask);
     if (stride == 0) return llvm_splat(e, plain_load(e, vtype(t.type, 1), p), t.lanes);
     if (stride >= -COVER_STRIDE && stride <= COVER_STRIDE) return covering_load(e, t, p, stride);
-    return gather(e, t, p, stride_offsets(e, t.lanes, stride), NULL);
+    return lanes_load(e, t, p, stride);
 }
 
 LLVMValueRef llvm_load(Emit *e, const Expr *x, LLVMValueRef offsets, LLVMValueRef mask) {
@@ -155,6 +173,13 @@ static void scatter(Emit *e, VType t, const Place *p, LLVMValueRef v, LLVMValueR
     llvm_intrinsic(e, "llvm.masked.scatter", 2, types, 4, args);
 }
 
+static void lanes_store(Emit *e, VType t, const Place *p, LLVMValueRef v, int64_t stride) {
+    for (int i = 0; i < t.lanes; i++) {
+        Place lane = lane_place(e, p, i * stride);
+        plain_store(e, &lane, LLVMBuildExtractElement(e->b, v, llvm_int(e->i32, i), ""));
+    }
+}
+
 void llvm_store(Emit *e, const Stmt *s) {
     VType t = s->value->type;
     LLVMValueRef v = llvm_expr(e, s->value);
@@ -169,8 +194,10 @@ void llvm_store(Emit *e, const Stmt *s) {
             plain_store(e, &p, v);
     } else if (offsets)
         scatter(e, t, &p, v, offsets, mask);
-    else if (s->stride != 1)
+    else if (s->stride != 1 && mask)
         scatter(e, t, &p, v, stride_offsets(e, t.lanes, s->stride), mask);
+    else if (s->stride != 1)
+        lanes_store(e, t, &p, v, s->stride);
     else if (mask)
         masked_store(e, &p, v, mask);
     else

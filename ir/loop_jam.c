@@ -94,34 +94,56 @@ static void jam_if(Jam *j, Block *to, Stmt *s) {
     jam_block(j, &n->orelse, &s->orelse);
 }
 
+// A statement without blocks that is the same for all iterations.
+static bool is_shared(const Jam *j, const Stmt *s) {
+    switch (s->kind) {
+    case ST_LET: return !varying_has(&j->varying, s->var ? (const void *)s->var : s->sym);
+    case ST_VAR:
+    case ST_TILE:
+    case ST_SET: return !varying_has(&j->varying, s->var);
+    case ST_CHECK: return !varying_expr(&j->varying, s->value);
+    case ST_COMMENT: return true;
+    default: return false;
+    }
+}
+
 static void jam_stmt(Jam *j, Block *to, Stmt *s) {
     switch (s->kind) {
     case ST_FOR:
     case ST_REDUCE:
     case ST_WHILE: jam_loop(j, to, s); return;
     case ST_IF: jam_if(j, to, s); return;
-    case ST_LET:
-        if (varying_has(&j->varying, s->var ? (const void *)s->var : s->sym)) break;
-        shell(j, to, s);
-        return;
-    case ST_VAR:
-    case ST_TILE:
-    case ST_SET:
-        if (varying_has(&j->varying, s->var)) break;
-        shell(j, to, s);
-        return;
-    case ST_CHECK:
-        if (varying_expr(&j->varying, s->value)) break;
-        shell(j, to, s);
-        return;
-    case ST_COMMENT: shell(j, to, s); return;
     default: break;
     }
-    copy_each(j, to, s);
+    if (is_shared(j, s))
+        shell(j, to, s);
+    else
+        copy_each(j, to, s);
 }
 
+// Statements without blocks from `from` on that differ between the iterations.
+static int run_of_copies(const Jam *j, const Block *b, int from) {
+    int i = from;
+    for (; i < b->n; i++) {
+        const Stmt *s = b->data[i];
+        bool has_blocks = s->kind == ST_FOR || s->kind == ST_REDUCE || s->kind == ST_WHILE || s->kind == ST_IF;
+        if (has_blocks || is_shared(j, s)) break;
+    }
+    return i - from;
+}
+
+// What few statements share with each other stays in registers while the iterations pass by, what few iterations share while the statements
+// do.
 static void jam_block(Jam *j, Block *to, const Block *from) {
-    for (int i = 0; i < from->n; i++) jam_stmt(j, to, from->data[i]);
+    for (int i = 0; i < from->n;) {
+        int run = run_of_copies(j, from, i);
+        if (run > 1 && run < j->n) {
+            for (int e = 0; e < j->n; e++)
+                for (int k = 0; k < run; k++) loop_map_copy(j->map[e], to, from->data[i + k]);
+            i += run;
+        } else
+            jam_stmt(j, to, from->data[i++]);
+    }
 }
 
 static void find_refused(void *ctx, Stmt *s) {

@@ -1,21 +1,16 @@
 // Neural-network operators: products, convolutions, pooling, normalisation.
 //
-// A convolution is a contraction over sliding windows of the padded input, a transposed one the same over the input spread by its stride;
-// pooling reduces windows. So padding, strides and dilation are index maps that fusion and schedules see, and no operator has a loop of its
-// own.
-#include "formula.h"
+// A convolution is a contraction over sliding windows of the padded input, pooling reduces windows. So padding, strides and dilation are
+// index maps that fusion and schedules see, and no operator has a loop of its own.
+#include "window.h"
 
 #include <string.h>
 
-enum { RANK_MAX = GRAPH_MAX_RANK, SPATIAL_MAX = 8 };
+enum { RANK_MAX = GRAPH_MAX_RANK };
 typedef const Dim *const *DimArray;
 
-static const Dim *dim_of(ImportNode *n, int64_t v) {
-    return dim_int(n->dims, v);
-}
-
 // Computes in f32 what has a float type under f32, for operators with more than one step.
-static Value *widened(ImportNode *n, Value *x) {
+Value *import_widened(ImportNode *n, Value *x) {
     return dtype_is_float(x->type) && !dtype_is_native(x->type) ? g_cast(&n->b, DT_f32, x) : x;
 }
 
@@ -90,12 +85,12 @@ bool import_gemm(ImportNode *n) {
         return import_fail(n, "%s and %s do not multiply", import_shape_text(n, a), import_shape_text(n, b));
     const char *subs = ta ? (tb ? "km,nk->mn" : "km,kn->mn") : (tb ? "mk,nk->mn" : "mk,kn->mn");
     double alpha = attr_float(n, "alpha"), beta = attr_float(n, "beta");
-    DType t = a->type, w = widened(n, a)->type;
-    Value *y = g_contract(&n->b, subs, widened(n, a), widened(n, b), w);
+    DType t = a->type, w = import_widened(n, a)->type;
+    Value *y = g_contract(&n->b, subs, import_widened(n, a), import_widened(n, b), w);
     if (alpha != 1) y = g_map2(&n->b, X_mul, y, g_const_float(&n->b, w, alpha));
     if (c) {
         if (!broadcasts_to(n, c, y)) return import_fail(n, "C is %s, the product %s", import_shape_text(n, c), import_shape_text(n, y));
-        c = widened(n, c);
+        c = import_widened(n, c);
         if (beta != 1) c = g_map2(&n->b, X_mul, c, g_const_float(&n->b, w, beta));
         y = g_map2(&n->b, X_add, y, c);
     }
@@ -104,12 +99,6 @@ bool import_gemm(ImportNode *n) {
 }
 
 // ---- windows ----
-typedef struct {
-    int n; // spatial axes
-    const Dim *kernel[SPATIAL_MAX], *pad_before[SPATIAL_MAX], *pad_after[SPATIAL_MAX], *out[SPATIAL_MAX];
-    int64_t stride[SPATIAL_MAX], dilation[SPATIAL_MAX];
-} Window;
-
 static bool window_ints(ImportNode *n, const char *name, int count, int64_t *out, int64_t missing) {
     IntList v = attr_ints(n, name);
     if (v.n && v.n != count) return import_fail(n, "%s has %d entries, %d are needed", name, v.n, count);
@@ -120,20 +109,20 @@ static bool window_ints(ImportNode *n, const char *name, int count, int64_t *out
     return true;
 }
 
-static bool known_padding(ImportNode *n) {
+bool import_auto_pad(ImportNode *n) {
     static const char *const words[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
     return import_word(n, "auto_pad", words);
 }
 
 // Extent of the window's reach: (k - 1) * dilation + 1.
-static const Dim *reach(ImportNode *n, const Window *w, int i) {
+const Dim *import_reach(ImportNode *n, const Window *w, int i) {
     return dim_addi(n->dims, dim_muli(n->dims, dim_addi(n->dims, w->kernel[i], -1), w->dilation[i]), 1);
 }
 
 static void pads_same(ImportNode *n, Window *w, int i, const Dim *extent, bool upper) {
     DimTable *t = n->dims;
     w->out[i] = dim_ceildiv(t, extent, dim_of(n, w->stride[i]));
-    const Dim *need = dim_sub(t, dim_add(t, dim_muli(t, dim_addi(t, w->out[i], -1), w->stride[i]), reach(n, w, i)), extent);
+    const Dim *need = dim_sub(t, dim_add(t, dim_muli(t, dim_addi(t, w->out[i], -1), w->stride[i]), import_reach(n, w, i)), extent);
     const Dim *total = dim_max(t, dim_of(n, 0), need), *half = dim_floordiv(t, total, dim_of(n, 2));
     w->pad_before[i] = upper ? half : dim_sub(t, total, half);
     w->pad_after[i] = dim_sub(t, total, w->pad_before[i]);
@@ -144,7 +133,7 @@ static bool window_pads(ImportNode *n, Window *w, const Value *x, bool ceil_mode
     IntList pads = attr_ints(n, "pads");
     const char *pad_mode = attr_string(n, "auto_pad");
     bool same = !strncmp(pad_mode, "SAME", 4), valid = !strcmp(pad_mode, "VALID");
-    if (!known_padding(n)) return false;
+    if (!import_auto_pad(n)) return false;
     if (pads.n && !same && !valid && pads.n != 2 * w->n) return import_fail(n, "pads has %d entries, %d are needed", pads.n, 2 * w->n);
     for (int i = 0; i < w->n; i++) {
         const Dim *extent = x->shape[2 + i];
@@ -156,7 +145,7 @@ static bool window_pads(ImportNode *n, Window *w, const Value *x, bool ceil_mode
         w->pad_before[i] = dim_of(n, given ? pads.data[i] : 0);
         w->pad_after[i] = dim_of(n, given ? pads.data[i + w->n] : 0);
         const Dim *padded = dim_add(t, extent, dim_add(t, w->pad_before[i], w->pad_after[i]));
-        const Dim *span = dim_sub(t, padded, reach(n, w, i)), *stride = dim_of(n, w->stride[i]);
+        const Dim *span = dim_sub(t, padded, import_reach(n, w, i)), *stride = dim_of(n, w->stride[i]);
         w->out[i] = dim_addi(t, ceil_mode ? dim_ceildiv(t, span, stride) : dim_floordiv(t, span, stride), 1);
         if (ceil_mode) { // a window that would start in the padding behind is dropped
             const Dim *start = dim_muli(t, dim_addi(t, w->out[i], -1), w->stride[i]), *limit = dim_add(t, extent, w->pad_before[i]);
@@ -169,7 +158,7 @@ static bool window_pads(ImportNode *n, Window *w, const Value *x, bool ceil_mode
     return true;
 }
 
-static bool conv_window(ImportNode *n, Window *w, const Value *x, const Value *weights) {
+bool import_window(ImportNode *n, Window *w, const Value *x, const Value *weights) {
     if (x->rank < 3 || weights->rank != x->rank || x->rank - 2 > SPATIAL_MAX)
         return import_fail(n, "input %s and weights %s do not fit", import_shape_text(n, x), import_shape_text(n, weights));
     w->n = x->rank - 2;
@@ -187,7 +176,7 @@ static bool conv_window(ImportNode *n, Window *w, const Value *x, const Value *w
 // ---- convolution ----
 // x [N, G*C, spatial] and weights [G*M, C, kernel] -> [N, G*M, out]: einsum n c (out) (k), m c (k) -> n m (out); with groups n g c (out)
 // (k), g m c (k) -> n g m (out); where each channel is a group of its own n c (out) (k), c (k) -> n c (out).
-static Value *convolve(ImportNode *n, Value *x, Value *weights, const Window *w, int64_t group, DType out_type, Scalar fill) {
+Value *import_convolve(ImportNode *n, Value *x, Value *weights, const Window *w, int64_t group, DType out_type, Scalar fill) {
     DimTable *t = n->dims;
     const Dim *g = dim_of(n, group);
     const Dim *channels = dim_floordiv(t, x->shape[1], g), *filters = dim_floordiv(t, weights->shape[0], g);
@@ -240,100 +229,16 @@ Value *import_channel_bias(ImportNode *n, Value *y, Value *bias) {
 Value *import_conv_values(ImportNode *n, Value *x, Value *weights, DType out) {
     Window w;
     int64_t group = attr_int(n, "group");
-    if (!conv_window(n, &w, x, weights) || !check_groups(n, x, weights, group) || !window_pads(n, &w, x, false)) return NULL;
-    return convolve(n, x, weights, &w, group, out, scalar_int(x->type, 0));
+    if (!import_window(n, &w, x, weights) || !check_groups(n, x, weights, group) || !window_pads(n, &w, x, false)) return NULL;
+    return import_convolve(n, x, weights, &w, group, out, scalar_int(x->type, 0));
 }
 
 bool import_conv(ImportNode *n) {
     if (!import_same_types(n, 0, 2)) return false;
-    Value *x = widened(n, n->in[0]), *bias = n->nin > 2 ? n->in[2] : NULL;
-    Value *y = import_conv_values(n, x, widened(n, n->in[1]), x->type);
+    Value *x = import_widened(n, n->in[0]), *bias = n->nin > 2 ? n->in[2] : NULL;
+    Value *y = import_conv_values(n, x, import_widened(n, n->in[1]), x->type);
     if (!y) return false;
-    if (bias) y = import_channel_bias(n, y, widened(n, bias));
-    n->out[0] = g_cast(&n->b, n->in[0]->type, y);
-    return true;
-}
-
-// ---- transposed convolution ----
-// Extent and padding: out = stride * (in - 1) + output_padding + reach - pads. The input is spread by its stride (zeros between), then an
-// ordinary convolution with the flipped kernel and padding reach - 1 - pad follows.
-static bool transpose_geometry(ImportNode *n, Window *w, const Value *x, int64_t *extra) {
-    DimTable *t = n->dims;
-    IntList pads = attr_ints(n, "pads"), out_shape = attr_ints(n, "output_shape"), out_pad = attr_ints(n, "output_padding");
-    const char *mode = attr_string(n, "auto_pad");
-    bool same = !strncmp(mode, "SAME", 4);
-    if (!known_padding(n)) return false;
-    if ((pads.n && pads.n != 2 * w->n) || (out_pad.n && out_pad.n != w->n) ||
-        (out_shape.n && out_shape.n != w->n && out_shape.n != w->n + 2))
-        return import_fail(n, "pads, output_padding or output_shape have the wrong length");
-    for (int i = 0; i < w->n; i++) {
-        extra[i] = out_pad.n ? out_pad.data[i] : 0;
-        const Dim *full = dim_add(t, dim_muli(t, dim_addi(t, x->shape[2 + i], -1), w->stride[i]), dim_addi(t, reach(n, w, i), extra[i]));
-        const Dim *target = out_shape.n ? dim_of(n, out_shape.data[out_shape.n - w->n + i])
-                            : same      ? dim_muli(t, x->shape[2 + i], w->stride[i])
-                                        : NULL;
-        if (target) {
-            const Dim *total = dim_max(t, dim_of(n, 0), dim_sub(t, full, target));
-            const Dim *half = dim_floordiv(t, total, dim_of(n, 2));
-            bool upper = strcmp(mode, "SAME_UPPER") == 0;
-            w->pad_before[i] = upper ? half : dim_sub(t, total, half);
-            w->pad_after[i] = dim_sub(t, total, w->pad_before[i]);
-            w->out[i] = target;
-            continue;
-        }
-        w->pad_before[i] = dim_of(n, pads.n ? pads.data[i] : 0);
-        w->pad_after[i] = dim_of(n, pads.n ? pads.data[i + w->n] : 0);
-        w->out[i] = dim_sub(t, full, dim_add(t, w->pad_before[i], w->pad_after[i]));
-    }
-    return true;
-}
-
-// Element i of axis a at i * stride, zeros between.
-static Value *spread(ImportNode *n, Value *x, const Window *w) {
-    DimTable *t = n->dims;
-    const Dim *shape[RANK_MAX], *index[RANK_MAX], *guard[SPATIAL_MAX];
-    int guards = 0;
-    for (int i = 0; i < x->rank; i++) {
-        int64_t stride = i < 2 ? 1 : w->stride[i - 2];
-        shape[i] = stride == 1 ? x->shape[i] : dim_addi(t, dim_muli(t, dim_addi(t, x->shape[i], -1), stride), 1);
-        const Dim *d = dim_axis(t, i, shape[i]), *s = dim_of(n, stride);
-        index[i] = stride == 1 ? d : dim_floordiv(t, d, s);
-        if (stride != 1) guard[guards++] = dim_sub(t, dim_of(n, 0), dim_mod(t, d, s));
-    }
-    return guards ? g_view(&n->b, x, x->rank, shape, index, guards, guard, scalar_int(x->type, 0)) : x;
-}
-
-// [G*C, M, kernel] -> [G*M, C, kernel], each kernel axis reversed.
-static Value *flipped(ImportNode *n, Value *weights, int64_t group, int spatial) {
-    DimTable *t = n->dims;
-    const Dim *g = dim_of(n, group), *c = dim_floordiv(t, weights->shape[0], g), *m = weights->shape[1];
-    const Dim *split[RANK_MAX] = {g, c, m}, *joined[RANK_MAX] = {dim_mul(t, g, m), c};
-    int64_t perm[RANK_MAX] = {0, 2, 1};
-    for (int i = 0; i < spatial; i++) {
-        split[3 + i] = joined[2 + i] = weights->shape[2 + i];
-        perm[3 + i] = 3 + i;
-        weights = g_slice(&n->b, weights, 2 + i, dim_addi(t, weights->shape[2 + i], -1), weights->shape[2 + i], -1);
-    }
-    Value *y = g_transpose(&n->b, g_reshape(&n->b, weights, 3 + spatial, split), perm);
-    return g_reshape(&n->b, y, 2 + spatial, joined);
-}
-
-bool import_conv_transpose(ImportNode *n) {
-    DimTable *t = n->dims;
-    Value *x = widened(n, n->in[0]), *weights = widened(n, n->in[1]), *bias = n->nin > 2 ? n->in[2] : NULL;
-    Window w;
-    int64_t group = attr_int(n, "group"), extra[SPATIAL_MAX], c, cw;
-    if (!import_same_types(n, 0, 2) || !conv_window(n, &w, x, weights) || !transpose_geometry(n, &w, x, extra)) return false;
-    if (group < 1) return import_fail(n, "group is %ld", (long)group);
-    if (dim_is_int(x->shape[1], &c) && dim_is_int(weights->shape[0], &cw) && (c != cw || c % group))
-        return import_fail(n, "weight has %ld input channels in %ld groups, input has %ld", (long)cw, (long)group, (long)c);
-    Window plain = w;
-    for (int i = 0; i < w.n; i++) {
-        plain.stride[i] = 1;
-        plain.pad_before[i] = dim_sub(t, dim_addi(t, reach(n, &w, i), -1), w.pad_before[i]);
-    }
-    Value *y = convolve(n, spread(n, x, &w), flipped(n, weights, group, w.n), &plain, group, x->type, scalar_int(x->type, 0));
-    if (bias) y = import_channel_bias(n, y, widened(n, bias));
+    if (bias) y = import_channel_bias(n, y, import_widened(n, bias));
     n->out[0] = g_cast(&n->b, n->in[0]->type, y);
     return true;
 }
@@ -429,14 +334,14 @@ Value *import_average_pool_values(ImportNode *n, Value *x) {
 }
 
 bool import_average_pool(ImportNode *n) {
-    Value *y = import_average_pool_values(n, widened(n, n->in[0]));
+    Value *y = import_average_pool_values(n, import_widened(n, n->in[0]));
     if (y) n->out[0] = g_cast(&n->b, n->in[0]->type, y);
     return y != NULL;
 }
 
 bool import_lp_pool(ImportNode *n) {
     Window w;
-    Value *x = widened(n, n->in[0]);
+    Value *x = import_widened(n, n->in[0]);
     if (!pool_window(n, &w, x)) return false;
     double p = attr_int(n, "p") ? (double)attr_int(n, "p") : 2;
     Value *e = g_const_float(&n->b, x->type, p), *inverse = g_const_float(&n->b, x->type, 1 / p);
@@ -456,7 +361,7 @@ bool import_global_pool(ImportNode *n) {
         n->out[0] = g_reduce(&n->b, "max", x, count, axes, true);
         return true;
     }
-    Value *wide = widened(n, x);
+    Value *wide = import_widened(n, x);
     if (!strcmp(n->row->name, "GlobalAveragePool")) {
         n->out[0] = g_cast(&n->b, x->type, import_mean(n, wide, count, axes, true));
         return true;

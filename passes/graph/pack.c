@@ -61,18 +61,41 @@ static const Dim *place_of(DimTable *t, const Value *v) {
     return flat;
 }
 
-// Axes that only the other operand and the result have run through its memory one by one, for at least so many lanes.
-static bool runs_along_other(DimTable *t, const Letters *l, const Value *other, int lanes) {
-    const Dim *place = place_of(t, other), *run = dim_int(t, 1);
+// The coefficient of an axis of the other operand in its place in memory; NULL: the place is not linear in it.
+static const Dim *step_of(DimTable *t, const Dim *place, const Value *other, int axis) {
+    const Dim *coefficient, *rest;
+    return dim_linear(t, place, dim_axis(t, axis, other->shape[axis]), &coefficient, &rest) ? coefficient : NULL;
+}
+
+// Elements one by one in the other operand's memory along axes that only it and the result have.
+static const Dim *own_run(DimTable *t, const Letters *l, const Value *other, const Dim *place) {
+    const Dim *run = dim_int(t, 1);
     for (int i = other->rank - 1; i >= 0; i--) {
-        const Dim *coefficient, *rest;
-        if (dim_is(other->shape[i], 1)) continue;
         bool own = has(l->out, l->nout, l->other[i]) && !has(l->own, l->rank, l->other[i]);
-        bool linear = own && dim_linear(t, place, dim_axis(t, i, other->shape[i]), &coefficient, &rest);
-        if (linear && coefficient == run) run = dim_mul(t, run, other->shape[i]);
+        if (own && !dim_is(other->shape[i], 1) && step_of(t, place, other, i) == run) run = dim_mul(t, run, other->shape[i]);
     }
+    return run;
+}
+
+// Summed axes step inside of that run: sliding windows, whose vectors would be loaded again and again at odd places.
+static bool has_windows(DimTable *t, const Letters *l, const Value *other, const Dim *place, int64_t run) {
+    int64_t step;
+    for (int i = 0; i < other->rank; i++) {
+        if (has(l->out, l->nout, l->other[i]) || dim_is(other->shape[i], 1)) continue;
+        const Dim *coefficient = step_of(t, place, other, i);
+        if (!coefficient || (dim_is_int(coefficient, &step) && step < run)) return true;
+    }
+    return false;
+}
+
+// The lanes should run along the other operand: it is contiguous there for many vectors, or the operand at hand has few of its own.
+static bool prefers_other(DimTable *t, const Letters *l, const Value *other, int lanes, int64_t own) {
+    enum { MANY_VECTORS = 12 };
+    const Dim *place = place_of(t, other), *run = own_run(t, l, other, place);
     int64_t n;
-    return dim_is_int(run, &n) ? n >= lanes : true;
+    if (!dim_is_int(run, &n)) return true;
+    if (own < 2 * lanes) return n >= lanes;
+    return n >= MANY_VECTORS * lanes && !has_windows(t, l, other, place, n);
 }
 
 // Axes of the operand outermost first, the panel's axis at its panels' place.
@@ -145,7 +168,8 @@ static Value *packed_operand(Pack *k, Builder *b, const Node *n, int side) {
     }
     Letters l = letters_of(n, side);
     int axis = panel_axis(&l, extent), order[GRAPH_MAX_RANK], lanes = k->target->vector_bits / 32;
-    if (total < LEAST || axis < 0 || extent[axis] < lanes / 2 || runs_along_other(b->g->dims, &l, n->in[!side], lanes)) return NULL;
+    if (total < LEAST || axis < 0 || extent[axis] < lanes / 2 || prefers_other(b->g->dims, &l, n->in[!side], lanes, extent[axis]))
+        return NULL;
     int widest = PANEL_VECTORS * lanes, panel = extent[axis] < widest ? power_of_two_from(extent[axis]) : widest;
     if (panel_order(&l, axis, order) != w->rank) return NULL;
     return packed_view(b, w, extent, order, axis, panel);

@@ -12,7 +12,14 @@
 
 typedef struct {
     Uses u;
+    int *reduced; // of each value: its uses by contractions and reductions
 } Windows;
+
+static void count_reduced(void *ctx, Node *n) {
+    const Windows *w = ctx;
+    if (n->op != G_contract && n->op != G_reduce) return;
+    for (int i = 0; i < n->nin; i++) w->reduced[n->in[i]->id]++;
+}
 
 // The smallest and the largest value of an index that is a sum of axes with constant, positive coefficients.
 static bool reach_of(DimTable *t, const Dim *index, const Value *out, const Dim **lo, const Dim **hi) {
@@ -40,11 +47,10 @@ static bool guards_are_edges(DimTable *t, const Node *n) {
     return true;
 }
 
-// Read by a contraction or reduction, each element of x several times.
+// Read by contractions and reductions only, each element of x several times.
 static bool is_windows(const Windows *w, Graph *g, const Node *n) {
-    const Node *user = w->u.user[n->out[0]->id];
-    bool reduced = w->u.uses[n->out[0]->id] == 1 && user && (user->op == G_contract || user->op == G_reduce);
-    return reduced && dim_le(g->dims, value_size(g, n->out[0]), value_size(g, n->in[0])) != YES;
+    int uses = w->u.uses[n->out[0]->id];
+    return uses > 0 && w->reduced[n->out[0]->id] == uses && dim_le(g->dims, value_size(g, n->out[0]), value_size(g, n->in[0])) != YES;
 }
 
 static bool pad_apart(void *ctx, Node *n, Builder *b) {
@@ -77,7 +83,8 @@ static bool pad_apart(void *ctx, Node *n, Builder *b) {
 bool pass_windows(Graph *g, const PassOptions *o) {
     if (!passes_for_speed(o)) return false;
     Arena *a = arena_new();
-    Windows w = {uses_of(g, a)};
+    Windows w = {uses_of(g, a), ARENA_ARRAY(a, int, g->nvalues + 1)};
+    graph_walk(g->body, count_reduced, &w);
     bool changed = graph_rewrite(g, pad_apart, &w);
     arena_free(a);
     return changed;

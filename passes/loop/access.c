@@ -102,20 +102,27 @@ typedef struct {
     int64_t width;
 } Panels;
 
-static void find_panels(Panels *f, const Dim *d) {
-    for (int i = 0; i < dim_nterms(d); i++)
-        for (int k = 0; k < dim_nfactors(d, i); k++) {
-            const Atom *a = dim_factor(d, i, k);
-            if (a->kind == ATOM_SYMBOL) continue;
-            int64_t width;
-            bool divides = a->kind == ATOM_FLOORDIV || a->kind == ATOM_MOD;
-            if (divides && a->a == f->sym && dim_is_int(a->b, &width)) f->width = width;
-            find_panels(f, a->a);
-        }
+static const Atom *only_factor(const Dim *d, int term) {
+    return dim_nfactors(d, term) == 1 ? dim_factor(d, term, 0) : NULL;
 }
 
+// Neighbours inside a panel are neighbours in memory: the index is sym + c*floordiv(sym, width), c being not -width, or mod(sym, width).
 static void panels_node(void *ctx, const Expr *e) {
-    if (e->op == X_load) find_panels(ctx, e->dim);
+    Panels *f = ctx;
+    if (e->op != X_load) return;
+    bool one_by_one = false;
+    int64_t width = 0, w;
+    for (int i = 0; i < dim_nterms(e->dim); i++) {
+        const Atom *a = only_factor(e->dim, i);
+        if (!a) continue;
+        if (a->kind == ATOM_SYMBOL)
+            one_by_one |= a == only_factor(f->sym, 0) && dim_coefficient(e->dim, i) == 1;
+        else if ((a->kind == ATOM_FLOORDIV || a->kind == ATOM_MOD) && a->a == f->sym && dim_is_int(a->b, &w)) {
+            one_by_one |= a->kind == ATOM_MOD && dim_coefficient(e->dim, i) == 1;
+            width = w;
+        }
+    }
+    if (one_by_one && width) f->width = width;
 }
 
 static void panels_expr(void *ctx, const Expr **e) {

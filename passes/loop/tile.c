@@ -14,6 +14,8 @@
 #include "access.h"
 #include "loop_passes.h"
 
+#include <math.h>
+
 typedef struct {
     Program *p;
     const Target *target;
@@ -121,30 +123,47 @@ typedef struct {
     double cost;
 } Shape;
 
-static double ragged(const Dim *extent, int n) {
-    return 0.5 + 0.5 * use(extent, n);
-}
-
 static bool fits(const Dim *extent, int n) {
     int64_t v;
     return !dim_is_int(extent, &v) || n <= v;
 }
 
-// As many accumulators as registers hold and the latency of an update wants, as few loads an update as possible.
+// Cycles of one step of the reduction in a tile: two updates and two loads a cycle, an update's latency of four, and the loop's own work.
+static double step_cycles(const LoadMix *m, int rows, int vectors) {
+    const double all = m->mix[0][0] + m->mix[0][1] + m->mix[1][0] + m->mix[1][1] + 1e-9, latency = 4, overhead = 0.4;
+    double loads = 2 * (m->mix[0][0] + rows * m->mix[1][0] + vectors * m->mix[0][1] + rows * vectors * m->mix[1][1]) / all;
+    double updates = rows * vectors / 2.0, cycles = updates > loads / 2 ? updates : loads / 2;
+    return (cycles > latency ? cycles : latency) + overhead;
+}
+
+// Cycles of a step over all rows (at most `rows` at a time), each of so many vectors.
+static double column_cycles(const LoadMix *m, double all, int rows, int vectors) {
+    double blocks = floor(all / rows), rest = all - blocks * rows;
+    return blocks * step_cycles(m, rows, vectors) + (rest > 0 ? step_cycles(m, (int)ceil(rest), vectors) : 0);
+}
+
+static double tile_cycles(const LoadMix *m, double rows, double vectors, const Shape *s) {
+    double blocks = floor(vectors / s->vectors), rest = vectors - blocks * s->vectors;
+    double cost = blocks * column_cycles(m, rows, s->rows, s->vectors);
+    if (rest > 0) cost += column_cycles(m, rows, s->rows, (int)ceil(rest));
+    return cost / (rows * vectors);
+}
+
+// As many accumulators as registers hold and the latency of an update wants, as few loads an update as possible, and little left over.
 static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int lanes, Shape *best) {
-    int panel = panel_width(n->body, n->loop[vector]->sym);
-    enum { ROWS_MAX = 8, VECTORS_MAX = 4, LATENCY = 8, CODE_MAX = 4000 };
-    int size = operations(n->body);
+    enum { ROWS_MAX = 14, VECTORS_MAX = 4, CODE_MAX = 4000 };
+    int panel = panel_width(n->body, n->loop[vector]->sym), size = operations(n->body);
     const Dim *columns = extent_of(t->p, n->loop[vector]), *rows = row >= 0 ? extent_of(t->p, n->loop[row]) : NULL;
     LoadMix m = load_mix(t->p, n->body, row >= 0 ? n->loop[row]->sym : NULL, n->loop[vector]->sym);
-    double all = m.mix[0][0] + m.mix[0][1] + m.mix[1][0] + m.mix[1][1];
+    double nrows = rows ? trips(rows) : 1, nvectors = ceil(trips(columns) / lanes);
+    const double unknown_rows = 1.3; // often few: a batch of one
+    int64_t known;
     for (int r = 1; r <= (rows ? ROWS_MAX : 1) && (r == 1 || fits(rows, r)); r++)
         for (int v = 1; v <= VECTORS_MAX && (v == 1 || fits(columns, v * lanes)); v++) {
             if (r * v + v + 1 > t->target->registers || r * v * size > CODE_MAX || (panel && v * lanes != panel)) continue;
-            double loads = (m.mix[0][0] + r * m.mix[1][0] + v * m.mix[0][1] + r * v * m.mix[1][1]) / (all * r * v + 1e-9);
-            double waiting = r * v < LATENCY ? (double)LATENCY / (r * v) : 1;
-            double cost = (0.5 + 2 * loads) * waiting / use(columns, lanes * v) / (rows ? ragged(rows, r) : 1);
-            if (cost < best->cost) *best = (Shape){row, r, v, cost};
+            Shape s = {row, r, v, 0};
+            s.cost = tile_cycles(&m, nrows, nvectors, &s) * (rows && !dim_is_int(rows, &known) ? unknown_rows : 1);
+            if (s.cost < best->cost) *best = s;
         }
 }
 
@@ -263,9 +282,11 @@ static double choose_nest(Tile *t, Stmt *f, bool outermost) {
         const Dim *extent = extent_of(t->p, n.loop[i]);
         if (trips(extent) < 2) continue;
         double c = block_cost(t->p, n.body, n.loop[i]->sym, lanes) / (lanes * use(extent, lanes));
-        if (c > best || !in_lanes(t, n.loop[i], lanes)) continue;
+        bool panels = panel_width(n.body, n.loop[i]->sym) > 0; // made for lanes along this loop
+        if ((c > best && !panels) || !in_lanes(t, n.loop[i], lanes)) continue;
         best = c;
         vector = i;
+        if (panels) break;
     }
     size_t mark = t->text.n;
     bool product = count(n.body, find_reduce) == 1 && count(n.body, find_par) == 0, around = t->jammed;

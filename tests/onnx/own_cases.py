@@ -203,6 +203,39 @@ def roi_cases():
         yield referenced(f"test_own_roialign_adaptive_{mode}", node, {"x": x, "r": rois, "b": np.array([1, 0, 0, 1])})
 
 
+def conv_transpose(x, w, b, strides, dilations, pads, extra, group):
+    """Each element of x adds its weights around its place; NumPy in doubles."""
+    spatial, (n, c), m = x.ndim - 2, x.shape[:2], w.shape[1]
+    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    full = [s * (e - 1) + r + o for s, e, r, o in zip(strides, x.shape[2:], reach, extra, strict=True)]
+    y = np.zeros((n, group, m, *full))
+    xs, ws = x.reshape(n, group, c // group, *x.shape[2:]).astype(np.float64), w.reshape(group, c // group, *w.shape[1:]).astype(np.float64)
+    for tap in np.ndindex(*w.shape[2:]):
+        places = tuple(slice(k * d, k * d + s * (e - 1) + 1, s) for k, d, s, e in zip(tap, dilations, strides, x.shape[2:], strict=True))
+        y[(slice(None),) * 3 + places] += np.einsum("ngc...,gcm->ngm...", xs, ws[(slice(None),) * 3 + tap])
+    y = y.reshape(n, group * m, *full) + b.reshape(1, -1, *[1] * spatial)
+    crop = tuple(slice(p, e - q) for p, q, e in zip(pads[:spatial], pads[spatial:], full, strict=True))
+    return y[(slice(None),) * 2 + crop].astype(np.float32)
+
+
+def conv_transpose_cases():
+    rng = np.random.default_rng(3)
+    for name, shape, filters, kernel, strides, dilations, pads, extra, group in (
+        ("stride_2", (2, 3, 5, 4), 4, (3, 3), (2, 2), (1, 1), (1, 0, 0, 1), (1, 0), 1),
+        ("stride_above_kernel", (1, 2, 4, 3), 3, (2, 1), (3, 4), (1, 1), (0, 0, 0, 0), (1, 2), 1),
+        ("dilated", (1, 4, 6, 5), 2, (3, 2), (2, 3), (3, 2), (2, 1, 1, 3), (0, 1), 2),
+        ("dilation_by_stride", (1, 2, 5, 5), 3, (3, 3), (2, 2), (2, 4), (1, 1, 1, 1), (0, 0), 1),
+        ("line", (2, 4, 9), 8, (8,), (4,), (1,), (3, 2), (3,), 4),
+        ("volume", (1, 3, 3, 2, 4), 2, (3, 2, 4), (2, 1, 3), (1, 1, 1), (1, 0, 2, 0, 1, 1), (0, 0, 1), 1),
+        ("many_phases", (1, 1, 3, 3), 1, (5, 5), (5, 5), (1, 1), (2, 2, 2, 2), (0, 0), 1),
+    ):
+        x, w = rng.standard_normal(shape).astype(np.float32), rng.standard_normal((shape[1], filters, *kernel)).astype(np.float32)
+        b = rng.standard_normal(filters * group).astype(np.float32)
+        node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=strides, dilations=dilations, pads=pads, output_padding=extra, group=group)
+        inputs = {"x": x, "w": w, "b": b}
+        yield one_node(f"test_own_conv_transpose_{name}", node, inputs, {"y": conv_transpose(*inputs.values(), strides, dilations, pads, extra, group)})
+
+
 def collect():
     yield from global_lp_pool()
     yield from qlinear_cases()
@@ -210,3 +243,4 @@ def collect():
     yield from dynamic_lstm()
     yield from ml_cases()
     yield from roi_cases()
+    yield from conv_transpose_cases()
