@@ -66,7 +66,7 @@ static bool run(const Options *o, Exec *e, Diag *d) {
 ExitCode cmd_run(const Options *o, Diag *d) {
     Pipeline p = {0};
     Backend b;
-    ToolOptions t = {options_text(o, OPT_cc, NULL), "-O2", !options_has(o, OPT_no_cache)};
+    ToolOptions t = {.cc = options_text(o, OPT_cc, NULL), .level = "-O2", .cache = !options_has(o, OPT_no_cache)};
     bool ok = backend_parse(o, &b, d) && pipeline_options(&p, o, o->arena, d);
     Exec *e = ok ? exec_open(&p, o->args.data[0], b, &t, d) : NULL;
     ok = e && run(o, e, d);

@@ -91,7 +91,7 @@ static bool verify(Verify *v, Diag *d) {
 }
 
 ExitCode cmd_verify(const Options *o, Diag *d) {
-    Verify v = {.o = o, .tool = {options_text(o, OPT_cc, NULL), "-O2", !options_has(o, OPT_no_cache)}};
+    Verify v = {.o = o, .tool = {.cc = options_text(o, OPT_cc, NULL), .level = "-O2", .cache = !options_has(o, OPT_no_cache)}};
     v.tolerance = (Tolerance){.rtol = options_f64(o, OPT_rtol, 1e-3, d),
         .atol = options_f64(o, OPT_atol, 1e-7, d),
         .ulp = options_int(o, OPT_ulp, 0, INT32_MAX, 0, d),

@@ -42,11 +42,12 @@ struct Exec {
 typedef enum { BACKEND_LLVM, BACKEND_C, BACKEND_EVAL } Backend;
 bool backend_parse(const Options *o, Backend *b, Diag *d); // --backend, or what is built in
 
-// How the C compiler is called and where its results are kept.
+// How a model is compiled: how the C compiler is called and where its results are kept.
 typedef struct {
     const char *cc;    // command, may hold arguments; NULL: $CC or cc
     const char *level; // "-O2"
     bool cache;
+    bool hooks; // the model, by whatever backend, calls env's hook
 } ToolOptions;
 
 // NULL after diag_error. A table in memory, the Program and the Graph must outlive the Exec; exec_from_model takes the model.

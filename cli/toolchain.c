@@ -110,6 +110,7 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
     EmitOptions emit = {.prefix = exec_prefix,
         .options = options,
         .export_info = true,
+        .hooks = t->hooks,
         .weights = codegen_weights_bytes(p) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
     bool ok = codegen_c(p, &emit, &m.source, &header, d); // its text names the blob's hash
     if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, add_to_str, &m.blob);
@@ -134,8 +135,8 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
     return e;
 }
 
-Exec *exec_llvm(const Program *p, int level, Diag *d) {
-    EmitOptions emit = {.prefix = exec_prefix, .export_info = true};
+static Exec *open_llvm(const Program *p, int level, bool hooks, Diag *d) {
+    EmitOptions emit = {.prefix = exec_prefix, .export_info = true, .hooks = hooks};
     LlvmJit *jit = llvm_jit(p, &emit, level, d);
     Exec *e = jit ? exec_from_info(llvm_jit_info(jit), d) : NULL;
     if (e)
@@ -143,6 +144,10 @@ Exec *exec_llvm(const Program *p, int level, Diag *d) {
     else if (jit)
         llvm_jit_free(jit);
     return e;
+}
+
+Exec *exec_llvm(const Program *p, int level, Diag *d) {
+    return open_llvm(p, level, false, d);
 }
 
 bool backend_parse(const Options *o, Backend *b, Diag *d) {
@@ -166,7 +171,8 @@ Exec *exec_open(Pipeline *p, const char *path, Backend b, const ToolOptions *t, 
         return NULL;
     }
     if (!pipeline_program(p, path, d)) return NULL;
-    Exec *e = b == BACKEND_C ? exec_c(p->program, p->text, t, d) : exec_llvm(p->program, p->passes.level > 3 ? 2 : p->passes.level, d);
+    int level = p->passes.level > 3 ? 2 : p->passes.level;
+    Exec *e = b == BACKEND_C ? exec_c(p->program, p->text, t, d) : open_llvm(p->program, level, t->hooks, d);
     if (e) exec_set_threads(e, p->passes.threads);
     return e;
 }
