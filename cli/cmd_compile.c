@@ -59,7 +59,7 @@ static bool write_weights(Job *j, Diag *d) {
     if (j->weights != PLACE_FILE) return true;
     FILE *f = outputs_open(&j->outputs, weights_path(j), d);
     if (!f) return false;
-    codegen_weights(j->pipeline.program, outputs_sink, f);
+    codegen_weights(j->pipeline.program, &j->emit, outputs_sink, f);
     return outputs_close(&j->outputs, f, d);
 }
 
@@ -190,9 +190,16 @@ static const char *const place_names[] = {"inline", "object", "file", "extern"};
 // file where the target has no objects we know. One file on standard output holds everything.
 static WeightsPlace usual_place(const Job *j) {
     enum { INLINE_BYTES = 4 << 20 };
-    if (!strcmp(j->path, "-") || codegen_weights_bytes(j->pipeline.program) <= INLINE_BYTES) return PLACE_INLINE;
+    if (!strcmp(j->path, "-") || codegen_weights_bytes(j->pipeline.program, &j->emit) <= INLINE_BYTES) return PLACE_INLINE;
     if (codegen_has_objects(j->pipeline.program)) return PLACE_OBJECT;
     return j->form == FORM_C ? PLACE_FILE : PLACE_INLINE;
+}
+
+static void take_levels(Job *j) {
+    if (j->pipeline.nlevels < 2) return;
+    j->emit.dispatch = j->pipeline.target;
+    j->emit.levels = j->pipeline.levels;
+    j->emit.nlevels = j->pipeline.nlevels;
 }
 
 static bool choose_place(Job *j, const Options *o, Diag *d) {
@@ -204,6 +211,7 @@ static bool choose_place(Job *j, const Options *o, Diag *d) {
         diag_error(d, EXIT_USAGE, "--weights: expected inline, object, file or extern, found '%s'", text);
         return false;
     }
+    take_levels(j);
     j->weights = text ? (WeightsPlace)i : usual_place(j);
     j->emit.weights = forms[j->weights];
     if (!strcmp(j->path, "-") && (j->weights == PLACE_OBJECT || j->weights == PLACE_FILE))

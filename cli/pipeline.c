@@ -7,6 +7,7 @@
 #include "check_each.h"
 #include "files.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,22 +66,39 @@ bool pipeline_graph(Pipeline *p, const char *path, Diag *d) {
     return passes_run_graph(p->graph, &p->passes, d);
 }
 
+// The Graph is one for all levels of a target, so are the constants.
+static bool lower_level(Pipeline *p, const Target *level, const char *path, Diag *d) {
+    assert(p->nlevels < LEVELS_MAX);
+    PassOptions passes = p->passes;
+    passes.target = level;
+    say(p, "lowering", path);
+    Program *program = passes_lower(p->graph, &passes, d);
+    if (!program) return false;
+    if (!p->program) p->program = program;
+    p->levels[p->nlevels++] = program;
+    say(p, "running the loop passes on", path);
+    return passes_run_loop(program, &passes, d);
+}
+
 bool pipeline_program(Pipeline *p, const char *path, Diag *d) {
     if (!strcmp(path_suffix(path), ".loop")) {
         d->file = path;
         if (!read_loop(p, path, d)) return false;
     } else {
         if (!pipeline_graph(p, path, d)) return false;
-        say(p, "lowering", path);
-        p->program = passes_lower(p->graph, &p->passes, d);
-        if (!p->program) return false;
+        if (p->model) frontend_forget(p->model);
+        for (int i = 0; target_level(p->target, i); i++)
+            if (!lower_level(p, target_level(p->target, i), path, d)) return false;
+        return true;
     }
     say(p, "running the loop passes on", path);
     return passes_run_loop(p->program, &p->passes, d);
 }
 
 void pipeline_close(Pipeline *p) {
+    for (int i = 1; i < p->nlevels; i++) program_free((Program *)(uintptr_t)p->levels[i]);
     if (p->program) program_free(p->program);
+    p->nlevels = 0;
     if (p->graph) graph_free(p->graph);
     if (p->model) frontend_close(p->model);
     if (p->own_dims) dim_table_free(p->own_dims);
@@ -179,12 +197,24 @@ static const char *effective(Arena *a, const Options *o, const Target *t) {
     return disabled ? arena_printf(a, "%s --disable-pass=%s", text, disabled) : text;
 }
 
+// Only what `compile` writes meets other machines: it has code for all levels of a target, the other commands for the highest that runs
+// here. `host` is such a target on x86; a .loop file is for one machine.
+static const Target *chosen_target(const Options *o, const char *name) {
+    bool compile = !strcmp(o->command->name, "compile"), one = o->args.n && !strcmp(path_suffix(o->args.data[0]), ".loop");
+    const Target *t = target_find(name);
+    if (compile && !one && t && !strcmp(name, "host") && !strncmp(t->name, "x86-64", 6)) return target_find("x86-64");
+    if (!t || !t->levels || (compile && !one)) return t;
+    const Target *best = target_level(t, 0);
+    for (int i = 1; target_level(t, i) && target_runs_here(target_level(t, i)); i++) best = target_level(t, i);
+    return best;
+}
+
 bool pipeline_options(Pipeline *p, const Options *o, Arena *a, Diag *d) {
     *p = (Pipeline){.arena = a, .options = o, .verbose = options_has(o, OPT_verbose)};
     frontend_options(p, o, d);
     const char *name = options_text(o, OPT_target, "host");
     p->passes = (PassOptions){
-        .target = target_find(name),
+        .target = chosen_target(o, name),
         .level = level_of(options_text(o, OPT_optimize, "2"), d),
         .threads = (int)options_int(o, OPT_threads, 1, 4096, 1, d),
         .only = options_has(o, OPT_passes) ? join(a, &o->values[OPT_passes]) : NULL,
@@ -193,6 +223,7 @@ bool pipeline_options(Pipeline *p, const Options *o, Arena *a, Diag *d) {
         .time_passes = options_has(o, OPT_time_passes),
         .regions = join(a, &o->values[OPT_region]),
     };
+    p->target = p->passes.target;
     if (!p->passes.target) diag_error(d, EXIT_UNSUPPORTED, "unknown target '%s' (see `mlc targets`)", name);
     p->text = effective(a, o, p->passes.target);
     return !d->errors;

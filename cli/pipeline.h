@@ -8,6 +8,8 @@
 #include "../ir/graph.h"
 #include "../passes/passes.h"
 
+enum { LEVELS_MAX = 4 };
+
 typedef struct {
     Arena *arena;
     FrontendOptions frontend;
@@ -19,6 +21,9 @@ typedef struct {
     Model *model;
     Graph *graph;
     Program *program;
+    const Target *target;              // may have levels; the Programs are for them
+    const Program *levels[LEVELS_MAX]; // nlevels > 1: all Programs, the first is `program`
+    int nlevels;
     DimTable *own_dims; // of a .loop file
 } Pipeline;
 

@@ -111,9 +111,9 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
         .options = options,
         .export_info = true,
         .hooks = t->hooks,
-        .weights = codegen_weights_bytes(p) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
+        .weights = codegen_weights_bytes(p, &(EmitOptions){0}) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
     bool ok = codegen_c(p, &emit, &m.source, &header, d); // its text names the blob's hash
-    if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, add_to_str, &m.blob);
+    if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, &emit, add_to_str, &m.blob);
     const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &m.source) : NULL;
     const char *kept = key ? arena_printf(a, "%s/%s", folder, key) : NULL;
     ok = ok && !d->errors;

@@ -156,26 +156,34 @@ static void print_kernels(C *c) {
 }
 
 // ---- constants ----
-static void print_constants(C *c) {
+static void print_constant(C *c, const WeightPlace *w) {
+    const LoopBuffer *b = w->buffer;
+    DType t = b->var.type.type;
+    size_t n = b->nbytes / (size_t)dtype_bytes(t);
+    if (b->label) str_printf(&c->data, "\n// %s\n", codegen_cname(c->a, b->label));
+    const char *section = c->o->weights_section ? c_fmt(c, " %s_SECTION", c->upper) : "";
+    str_printf(&c->data, "static const %s %s[%zu]%s%s = {\n", c_memory(c, t), c_constant(c, w), n ? n : 1,
+        c->hosted ? " __attribute__((aligned(64)))" : "", section);
+    if (n)
+        codegen_data(&c->data, t, b->bytes, n);
+    else
+        str_add(&c->data, "    0\n");
+    str_add(&c->data, "};\n");
+}
+
+// Notes which places main reads, of level `level`.
+static void note_constants(const C *c, int level, bool *used) {
+    const WeightPlaces *all = &c->l->weights;
+    for (int i = 0; i < all->n; i++)
+        if (all->data[i].level == level && ptrset_count(&c->main_uses, &all->data[i].buffer->var)) used[all->data[i].first] = true;
+}
+
+static void print_constants(C *c, const bool *used) {
     if (c->o->weights == WEIGHTS_OBJECT)
         str_printf(&c->data, "\nextern const unsigned char %s[%zu]%s; // in the object beside this file\n", c_weights(c),
             c->l->weights_bytes, c->hosted ? " __attribute__((visibility(\"hidden\")))" : "");
-    if (c->o->weights != WEIGHTS_INLINE) return;
-    for (int i = 0; i < c->p->buffers.n; i++) {
-        const LoopBuffer *b = c->p->buffers.data[i];
-        if (b->kind != BUF_CONST || !ptrset_count(&c->main_uses, &b->var)) continue;
-        DType t = b->var.type.type;
-        size_t n = b->nbytes / (size_t)dtype_bytes(t);
-        if (b->label) str_printf(&c->data, "\n// %s\n", codegen_cname(c->a, b->label));
-        str_printf(&c->data, "static const %s %s[%zu]%s = {\n", c_memory(c, t), c_buffer(c, &b->var), n ? n : 1,
-            c_fmt(c, "%s%s", c->hosted ? " __attribute__((aligned(64)))" : "",
-                c->o->weights_section ? c_fmt(c, " %s_SECTION", c->upper) : ""));
-        if (n)
-            codegen_data(&c->data, t, b->bytes, n);
-        else
-            str_add(&c->data, "    0\n");
-        str_add(&c->data, "};\n");
-    }
+    for (int i = 0; i < c->l->weights.n && c->o->weights == WEIGHTS_INLINE; i++)
+        if (used[i]) print_constant(c, &c->l->weights.data[i]);
 }
 
 // ---- the file ----
@@ -223,13 +231,26 @@ static void print_macros(C *c, Str *s) {
             u, u, u, u, u);
         str_printf(s, "#define %s_KERNEL %s_TARGET static\n", u, u);
     }
-    if (c->o->weights_section && c->o->weights == WEIGHTS_INLINE)
+    if (c->o->weights_section && c->o->weights == WEIGHTS_INLINE && !strcmp(c->prefix, c->iface))
         str_printf(s, "#ifdef __GNUC__\n#define %s_SECTION __attribute__((section(\"%s\")))\n#else\n#define %s_SECTION\n#endif\n", u,
             c->o->weights_section, u);
     str_printf(s, "typedef ptrdiff_t %s_idx;\n", c->prefix);
 }
 
-static void assemble(C *c, Str *source, const Str *header) {
+static void print_parts(Str *source, int n, const Str *const *parts) {
+    for (int i = 0; i < n; i++) {
+        str_add(source, "\n");
+        if (parts[i]->n) str_addn(source, parts[i]->data, parts[i]->n);
+    }
+}
+
+static void print_sections(C *c, Str *source) {
+    print_macros(c, source);
+    const Str *parts[] = {&c->types, &c->helpers, &c->data, &c->code};
+    print_parts(source, 4, parts);
+}
+
+static void print_opening(C *c, Str *source, const Str *header) {
     str_printf(source, "// %s: made by mlc %s for target %s; do not edit.\n// SPDX-License-Identifier: 0BSD\n", c->p->name, MLC_VERSION,
         c->target->name);
     print_guards(c, source);
@@ -238,12 +259,6 @@ static void assemble(C *c, Str *source, const Str *header) {
     else
         str_addn(source, header->data, header->n);
     str_add(source, "void *memcpy(void *, const void *, size_t);\nvoid *memset(void *, int, size_t);\n\n");
-    print_macros(c, source);
-    const Str *parts[] = {&c->types, &c->helpers, &c->data, &c->code};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        str_add(source, "\n");
-        if (parts[i]->n) str_addn(source, parts[i]->data, parts[i]->n);
-    }
 }
 
 static char *upper_of(Arena *a, const char *prefix) {
@@ -252,40 +267,133 @@ static char *upper_of(Arena *a, const char *prefix) {
     return s;
 }
 
+// A printer of p for the target, with all names beginning with prefix.
+static C printer(Arena *a, const Program *p, const EmitOptions *o, const Target *target, const char *prefix, Diag *d) {
+    C c = {.p = p, .o = o, .d = d, .a = a, .t = p->dims, .target = target};
+    c.prefix = codegen_cname(a, prefix);
+    c.iface = codegen_cname(a, o->prefix);
+    c.upper = upper_of(a, c.prefix);
+    c.hosted = target->hosted;
+    c.x86 = c.hosted && strncmp(target->triple, "x86_64", 6) == 0;
+    return c;
+}
+
+static void printer_free(C *c) {
+    Str *parts[] = {&c->types, &c->helpers, &c->data, &c->code};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) str_free(parts[i]);
+}
+
+static void place_weights(Layout *l, const Program *p, const EmitOptions *o, Arena *a) {
+    layout_places(a, l, p, o);
+    if (o->weights != WEIGHTS_INLINE) layout_weights(l, p, o);
+    if (o->weights == WEIGHTS_BLOB) l->constant = false; // they come through the environment
+}
+
+// Everything in one text with one set of names.
 static bool print_program(C *c, Str *source, Str *header) {
     Str text = {0};
     c_note_uses(c, &c->p->main, &c->main_uses);
     c_header(c, &text);
     print_kernels(c);
-    print_constants(c);
+    bool *used = ARENA_ARRAY(c->a, bool, c->l->weights.n + 1);
+    note_constants(c, 0, used);
+    print_constants(c, used);
     c_main(c);
     c_api(c);
     if (!c->failed) {
-        assemble(c, source, &text);
-        if (header) str_addn(header, text.data, text.n);
+        print_opening(c, source, &text);
+        print_sections(c, source);
+        str_addn(header, text.data, text.n);
     }
     str_free(&text);
     return !c->failed;
 }
 
-bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header, Diag *d) {
-    C c = {.p = p, .o = o, .d = d, .t = p->dims, .target = target_find(p->target ? p->target : "generic")};
-    if (!c.target) {
+static bool print_one(Arena *a, const Program *p, const EmitOptions *o, Str *source, Str *header, Diag *d) {
+    const Target *target = target_find(p->target ? p->target : "generic");
+    if (!target) {
         diag_error(d, EXIT_UNSUPPORTED, "unknown target '%s'", p->target);
         return false;
     }
-    c.a = arena_new();
-    c.prefix = codegen_cname(c.a, o->prefix);
-    c.upper = upper_of(c.a, c.prefix);
-    c.hosted = c.target->hosted;
-    c.x86 = c.hosted && strncmp(c.target->triple, "x86_64", 6) == 0;
-    Layout *layout = codegen_layout(c.a, p, o->prefix, d);
-    if (layout && o->weights != WEIGHTS_INLINE) layout_weights(layout, p);
-    if (layout && o->weights == WEIGHTS_BLOB) layout->constant = false; // they come through the environment
-    c.l = layout;
-    bool ok = c.l && print_program(&c, source, header);
-    Str *parts[] = {&c.types, &c.helpers, &c.data, &c.code};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) str_free(parts[i]);
-    arena_free(c.a);
+    C c = printer(a, p, o, target, o->prefix, d);
+    Layout *l = codegen_layout(a, p, o->prefix, d);
+    if (!l) return false;
+    place_weights(l, p, o, a);
+    c.l = l;
+    bool ok = print_program(&c, source, header);
+    printer_free(&c);
+    return ok;
+}
+
+// ---- levels: kernels and body once for each, under the level's own names, then one interface that chooses ----
+typedef struct {
+    Str text;
+    bool intrinsics;
+    bool *used; // places of constants
+} Levels;
+
+static bool print_level(const EmitOptions *o, int i, const Layout *shared, Levels *all, Diag *d) {
+    Arena *a = arena_new();
+    const Program *p = o->levels[i];
+    const Target *t = target_find(p->target);
+    C c = printer(a, p, o, t, arena_printf(a, "%s_%s", codegen_cname(a, o->prefix), codegen_cname(a, t->name)), d);
+    Layout *l = codegen_layout(a, p, o->prefix, d);
+    bool ok = l != NULL;
+    if (ok) {
+        l->weights = shared->weights;
+        l->weights_bytes = shared->weights_bytes;
+        l->weights_hash = shared->weights_hash;
+        c.l = l;
+        c_note_uses(&c, &p->main, &c.main_uses);
+        note_constants(&c, i, all->used);
+        print_kernels(&c);
+        c_main(&c);
+        print_sections(&c, &all->text);
+        all->intrinsics |= c.intrinsics;
+        ok = !c.failed;
+    }
+    printer_free(&c);
+    arena_free(a);
+    return ok;
+}
+
+static void print_chosen(C *c, const Levels *all, Str *source, Str *header) {
+    Str text = {0};
+    c->intrinsics = all->intrinsics;
+    c_header(c, &text);
+    print_constants(c, all->used);
+    c_api(c);
+    const Str *before[] = {&c->types, &c->data}, *behind[] = {&c->helpers, &c->code};
+    print_opening(c, source, &text);
+    print_macros(c, source);
+    print_parts(source, 2, before);
+    str_addn(source, all->text.data, all->text.n);
+    print_parts(source, 2, behind);
+    str_addn(header, text.data, text.n);
+    str_free(&text);
+}
+
+static bool print_levels(Arena *a, const EmitOptions *o, Str *source, Str *header, Diag *d) {
+    Layout *shared = codegen_layout_levels(a, o, o->prefix, d);
+    if (!shared) return false;
+    place_weights(shared, o->levels[0], o, a);
+    C c = printer(a, o->levels[0], o, o->dispatch, o->prefix, d);
+    Levels all = {.used = ARENA_ARRAY(a, bool, shared->weights.n + 1)};
+    c.l = shared;
+    bool ok = true;
+    for (int i = 0; i < o->nlevels && ok; i++) ok = print_level(o, i, shared, &all, d);
+    if (ok) print_chosen(&c, &all, source, header);
+    str_free(&all.text);
+    printer_free(&c);
+    return ok && !c.failed;
+}
+
+bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header, Diag *d) {
+    Arena *a = arena_new();
+    Str unread = {0};
+    Str *to = header ? header : &unread;
+    bool ok = o->nlevels ? print_levels(a, o, source, to, d) : print_one(a, p, o, source, to, d);
+    str_free(&unread);
+    arena_free(a);
     return ok;
 }

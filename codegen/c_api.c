@@ -254,6 +254,13 @@ static void arena_function(C *c) {
 }
 
 // ---- the processor ----
+static void read_cpu(C *c) {
+    c_line(c, "uint32_t a, b, c, d, b7 = 0, c7 = 0, top;");
+    c_line(c, "__asm__ volatile(\"cpuid\" : \"=a\"(top), \"=b\"(b), \"=c\"(c), \"=d\"(d) : \"a\"(0), \"c\"(0));");
+    c_line(c, "if (top >= 7) __asm__ volatile(\"cpuid\" : \"=a\"(a), \"=b\"(b7), \"=c\"(c7), \"=d\"(d) : \"a\"(7), \"c\"(0));");
+    c_line(c, "__asm__ volatile(\"cpuid\" : \"=a\"(a), \"=b\"(b), \"=c\"(c), \"=d\"(d) : \"a\"(1), \"c\"(0));");
+}
+
 // Reads cpuid once: in a virtual machine it costs microseconds.
 static void cpu_function(C *c) {
     CpuNeeds n = codegen_cpu_needs(c->target->c_target);
@@ -261,10 +268,7 @@ static void cpu_function(C *c) {
     c_line(c, "static int known; // 1: has what the kernels use, 2: has not");
     c_line(c, "int k = __atomic_load_n(&known, __ATOMIC_RELAXED);");
     c_line(c, "if (k != 0) return k == 2;");
-    c_line(c, "uint32_t a, b, c, d, b7 = 0, c7 = 0, top;");
-    c_line(c, "__asm__ volatile(\"cpuid\" : \"=a\"(top), \"=b\"(b), \"=c\"(c), \"=d\"(d) : \"a\"(0), \"c\"(0));");
-    c_line(c, "if (top >= 7) __asm__ volatile(\"cpuid\" : \"=a\"(a), \"=b\"(b7), \"=c\"(c7), \"=d\"(d) : \"a\"(7), \"c\"(0));");
-    c_line(c, "__asm__ volatile(\"cpuid\" : \"=a\"(a), \"=b\"(b), \"=c\"(c), \"=d\"(d) : \"a\"(1), \"c\"(0));");
+    read_cpu(c);
     c_line(c, "k = (c & 0x%xu) == 0x%xu && (b7 & 0x%xu) == 0x%xu && (c7 & 0x%xu) == 0x%xu ? 1 : 2;", n.leaf1_ecx, n.leaf1_ecx, n.leaf7_ebx,
         n.leaf7_ebx, n.leaf7_ecx, n.leaf7_ecx);
     if (n.xcr0) {
@@ -276,6 +280,35 @@ static void cpu_function(C *c) {
     c_line(c, "__atomic_store_n(&known, k, __ATOMIC_RELAXED);");
     c_line(c, "return k == 2;");
     emit(c, c_fmt(c, "static int %s_cpu_lacks(void)", c->prefix), outer);
+}
+
+// The highest level that the processor has and the system saves the registers of: its number from 1, 0: none.
+static void level_function(C *c) {
+    CFn outer = c_enter(c);
+    c_line(c, "static int known; // 1 + the level");
+    c_line(c, "int k = __atomic_load_n(&known, __ATOMIC_RELAXED);");
+    c_line(c, "if (k != 0) return k - 1;");
+    read_cpu(c);
+    c_line(c, "uint32_t saved = 0;");
+    c_line(c, "if (c >> 27 & 1) __asm__ volatile(\"xgetbv\" : \"=a\"(saved), \"=d\"(d) : \"c\"(0));");
+    c_line(c, "k = 1;");
+    for (int i = 0; i < c->o->nlevels; i++) {
+        CpuNeeds n = codegen_cpu_needs(target_find(c->o->levels[i]->target)->c_target);
+        c_line(c, "if ((c & 0x%xu) == 0x%xu && (b7 & 0x%xu) == 0x%xu && (c7 & 0x%xu) == 0x%xu && (saved & 0x%xu) == 0x%xu) k = %d; // %s",
+            n.leaf1_ecx, n.leaf1_ecx, n.leaf7_ebx, n.leaf7_ebx, n.leaf7_ecx, n.leaf7_ecx, n.xcr0, n.xcr0, i + 2, c->o->levels[i]->target);
+    }
+    c_line(c, "__atomic_store_n(&known, k, __ATOMIC_RELAXED);");
+    c_line(c, "return k - 1;");
+    emit(c, c_fmt(c, "static int %s_level(void)", c->prefix), outer);
+}
+
+// The run of the level at hand.
+static void call_levels(C *c) {
+    c_line(c, "switch (%s_level()) {", c->prefix);
+    for (int i = c->o->nlevels - 1; i >= 0; i--)
+        c_line(c, "case %d: return %s_%s_body(dims, in, out, &e);", i + 1, c->prefix, codegen_cname(c->a, c->o->levels[i]->target));
+    c_line(c, "default: return -%d;", CODE_CPU);
+    c_line(c, "}");
 }
 
 // ---- entry ----
@@ -323,6 +356,7 @@ static void run_env_function(C *c) {
     make_env_copy(c);
     bool cpu = c->x86 && c->target->c_target[0];
     if (cpu) cpu_function(c);
+    if (c->o->nlevels) level_function(c);
     CFn outer = c_enter(c);
     c_line(c, "mlc_env e;");
     check(c, c_fmt(c, "in == NULL || out == NULL || env == NULL%s", c->l->ndims ? " || dims == NULL" : ""), CODE_POINTER);
@@ -338,7 +372,10 @@ static void run_env_function(C *c) {
         check(c, c_fmt(c, "e.regions[%d] == NULL || ((uintptr_t)e.regions[%d] & %d) != 0", i, i, LAYOUT_ALIGN - 1), CODE_ARENA);
     if (c->l->nstates) check(c, c_fmt(c, "e.state == NULL || ((uintptr_t)e.state & %d) != 0", LAYOUT_ALIGN - 1), CODE_POINTER);
     if (c->l->allocates) check(c, "e.alloc == NULL || e.dealloc == NULL", CODE_MEMORY);
-    c_line(c, "return %s_body(dims, in, out, &e);", p);
+    if (c->o->nlevels)
+        call_levels(c);
+    else
+        c_line(c, "return %s_body(dims, in, out, &e);", p);
     emit(c, c_fmt(c, "int32_t %s_run_env(const %s_dims *dims, const %s_inputs *in, %s_outputs *out, const %s_env *env)", p, p, p, p, p),
         outer);
     if (!c->l->constant) return;

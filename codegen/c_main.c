@@ -23,7 +23,13 @@ static const char *temp_place(C *c, int i) {
 }
 
 const char *c_weights(C *c) {
-    return c->o->weights == WEIGHTS_OBJECT ? weights_symbol(c->a, c->prefix, c->l->weights_hash) : "(const unsigned char *)env->weights";
+    return c->o->weights == WEIGHTS_OBJECT ? weights_symbol(c->a, c->iface, c->l->weights_hash) : "(const unsigned char *)env->weights";
+}
+
+const char *c_constant(C *c, const WeightPlace *w) {
+    const WeightPlace *first = &c->l->weights.data[w->first];
+    const char *level = first->level ? c_fmt(c, "%d_", first->level) : "";
+    return c_fmt(c, "%s_c_%s%s", c->iface, level, codegen_cname(c->a, first->buffer->var.name));
 }
 
 const char *c_buffer(C *c, const Var *buf) {
@@ -31,8 +37,9 @@ const char *c_buffer(C *c, const Var *buf) {
     if (name) return name;
     const LoopBuffer *b = buf->owner;
     if (b->kind == BUF_CONST && c->o->weights != WEIGHTS_INLINE)
-        return c_fmt(c, "((const %s *)(const void *)(%s + %zu))", c_memory(c, buf->type.type), c_weights(c), weights_offset(c->p, b));
-    if (b->kind == BUF_CONST) return c_fmt(c, "%s_c_%s", c->prefix, codegen_cname(c->a, buf->name));
+        return c_fmt(
+            c, "((const %s *)(const void *)(%s + %zu))", c_memory(c, buf->type.type), c_weights(c), layout_weight(c->l, b)->offset);
+    if (b->kind == BUF_CONST) return c_constant(c, layout_weight(c->l, b));
     int i = b->kind == BUF_TEMP ? layout_temp(c->l, b) : -1;
     if (i >= 0) return c_fmt(c, "((%s *)(void *)(%s))", c_memory(c, buf->type.type), temp_place(c, i));
     c_unsupported(c, "buffer '%s' is not in scope", buf->name);
@@ -241,7 +248,7 @@ void c_main(C *c) {
     leave_main(c);
     Str text = c_leave(c, outer);
     const char *params =
-        c_fmt(c, "const %s_dims *dims, const %s_inputs *in, %s_outputs *out, const mlc_env *env", c->prefix, c->prefix, c->prefix);
+        c_fmt(c, "const %s_dims *dims, const %s_inputs *in, %s_outputs *out, const mlc_env *env", c->iface, c->iface, c->iface);
     str_add(&c->code, "\n");
     c_kernel_emit(c, "int32_t", c_fmt(c, "%s_body", c->prefix), params, text);
 }

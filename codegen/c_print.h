@@ -62,7 +62,8 @@ typedef struct {
     Diag *d;
     Arena *a;
     DimTable *t;
-    const char *prefix, *upper;
+    const char *prefix, *upper; // of all names
+    const char *iface;          // of the types of the interface: the prefix without the level's name
     bool hosted, x86, intrinsics, failed;
     Str types, helpers, data, code;
     VEC(const char *) made; // helpers and types that exist
@@ -122,8 +123,9 @@ const Expr *c_with_arguments(C *c, const Expr *e); // e with X_arg i as operand 
 Txt c_call(C *c, const char *name, const Expr *e); // name(operands of e)
 Txt c_defined(C *c, const Expr *e); // a MATH function or arithmetic on a float without it: a function made from the definition
 bool c_is_defined(const Expr *e);
-const char *c_buffer(C *c, const Var *buf); // pointer to element 0
-const char *c_weights(C *c);                // WEIGHTS_OBJECT: the blob's symbol
+const char *c_buffer(C *c, const Var *buf);         // pointer to element 0
+const char *c_constant(C *c, const WeightPlace *w); // name of the array that holds its content
+const char *c_weights(C *c);                        // WEIGHTS_OBJECT: the blob's symbol
 const char *c_tile(C *c, const Var *v, const Dim *const *idx);
 
 // ---- c_lanes.c ----

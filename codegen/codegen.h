@@ -21,6 +21,11 @@ typedef struct {
     bool hooks;          // env's hook is called around each kernel
     WeightsForm weights;
     const char *weights_section; // linker section of constants inline or in an object, NULL: the usual one
+    // Code for several levels of a target: `levels` are Programs of one Graph for the rows of `dispatch`, ascending; the printers get the
+    // first as p. The highest level that the processor has is chosen when the model runs. NULL: p alone.
+    const Target *dispatch;
+    const Program *const *levels;
+    int nlevels;
 } EmitOptions;
 
 // Appends the source and the header. false after diag_error (what the target cannot express).
@@ -28,8 +33,8 @@ bool codegen_c(const Program *p, const EmitOptions *o, Str *source, Str *header,
 
 // The blob of all constants in pieces, for WEIGHTS_BLOB; and how many bytes they have.
 typedef void ByteSink(void *ctx, const void *bytes, size_t n);
-void codegen_weights(const Program *p, ByteSink *put, void *ctx);
-size_t codegen_weights_bytes(const Program *p);
+void codegen_weights(const Program *p, const EmitOptions *o, ByteSink *put, void *ctx);
+size_t codegen_weights_bytes(const Program *p, const EmitOptions *o);
 // The same as an object file, for WEIGHTS_OBJECT; false after diag_error where the target has no format we know.
 bool codegen_weights_object(const Program *p, const EmitOptions *o, ByteSink *put, void *ctx, Diag *d);
 bool codegen_has_objects(const Program *p);

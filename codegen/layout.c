@@ -1,7 +1,6 @@
 // Computes the Layout of a Program: see layout.h for the rules.
 #include "layout.h"
 
-#include "codegen.h"
 #include <string.h>
 
 typedef struct {
@@ -322,4 +321,41 @@ int layout_kernel(const Program *p, const Kernel *k) {
     int i = 0;
     while (p->kernels.data[i] != k) i++;
     return i;
+}
+
+// ---- levels ----
+static bool merge(Layout *l, const Layout *other, DimTable *t, Diag *d) {
+    bool same = l->nregions == other->nregions;
+    for (int i = 0; i < l->nregions && same; i++) same = !strcmp(l->regions[i].name, other->regions[i].name);
+    if (!same) {
+        diag_error(d, EXIT_UNSUPPORTED, "the levels of the target use different memory regions: name one of them with --target");
+        return false;
+    }
+    for (int i = 0; i < l->nregions; i++)
+        if (other->regions[i].bytes > l->regions[i].bytes) l->regions[i].bytes = other->regions[i].bytes;
+    for (int i = 0; i < l->noutputs; i++)
+        if (!other->outputs[i].fallback) l->outputs[i].fallback = NULL;
+    l->arena_bytes = dim_max(t, l->arena_bytes, other->arena_bytes);
+    l->constant &= other->constant;
+    l->allocates |= other->allocates;
+    if (other->team > l->team) l->team = other->team;
+    return true;
+}
+
+// env's hook is given one list of kernels.
+static bool same_kernels(const Program *p, const Program *q, Diag *d) {
+    bool same = p->kernels.n == q->kernels.n;
+    for (int i = 0; i < p->kernels.n && same; i++) same = !strcmp(p->kernels.data[i]->name, q->kernels.data[i]->name);
+    if (!same) diag_error(d, EXIT_UNSUPPORTED, "the levels of the target differ in their kernels: with --hooks name one with --target");
+    return same;
+}
+
+Layout *codegen_layout_levels(Arena *a, const EmitOptions *o, const char *prefix, Diag *d) {
+    Layout *l = codegen_layout(a, o->levels[0], prefix, d);
+    for (int i = 1; l && i < o->nlevels; i++) {
+        const Layout *other = codegen_layout(a, o->levels[i], prefix, d);
+        if (o->hooks && !same_kernels(o->levels[0], o->levels[i], d)) return NULL;
+        if (!other || !merge(l, other, o->levels[0]->dims, d)) return NULL;
+    }
+    return l;
 }

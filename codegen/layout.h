@@ -7,7 +7,7 @@
 #ifndef MLC_LAYOUT_H
 #define MLC_LAYOUT_H
 
-#include "../ir/loop.h"
+#include "codegen.h"
 
 enum { LAYOUT_ALIGN = 64, WEIGHTS_HEAD = 128 };
 
@@ -36,6 +36,15 @@ typedef struct {
     int64_t lo, hi; // inclusive; hi is DIM_INF when open
 } LayoutDim;
 
+// A constant: where it is in the blob. Levels share constants of equal content.
+typedef struct {
+    const LoopBuffer *buffer;
+    int level; // of the target's levels
+    int first; // number of the place that stands for its content, its own where it is the first
+    size_t offset;
+} WeightPlace;
+typedef VEC(WeightPlace) WeightPlaces;
+
 typedef struct {
     const char *prefix;
     int ninputs, noutputs, nstates, ndims, nregions, ntemps;
@@ -52,14 +61,18 @@ typedef struct {
     int team;               // members of the largest team, 0: none
     size_t weights_bytes;   // of the weights blob or object, 0: the constants are in the source
     uint64_t weights_hash;
+    WeightPlaces weights;
 } Layout;
 
 // In p's dims and arena `a`. NULL after diag_error (a state, region or arena without constant bound).
 Layout *codegen_layout(Arena *a, const Program *p, const char *prefix, Diag *d);
-void layout_weights(Layout *l, const Program *p);                        // sets weights_bytes and weights_hash (weights.c)
-size_t weights_offset(const Program *p, const LoopBuffer *b);            // of a constant in the blob
-const char *weights_symbol(Arena *a, const char *prefix, uint64_t hash); // of the blob in an object
-int layout_temp(const Layout *l, const LoopBuffer *b);                   // index in temps, -1: none
-int layout_kernel(const Program *p, const Kernel *k);                    // its number for env's hook: its place among the kernels
+// The levels' common interface: the largest arena and regions, what any of them needs.
+Layout *codegen_layout_levels(Arena *a, const EmitOptions *o, const char *prefix, Diag *d);
+void layout_places(Arena *a, Layout *l, const Program *p, const EmitOptions *o); // sets weights (weights.c)
+void layout_weights(Layout *l, const Program *p, const EmitOptions *o);          // behind it: weights_bytes and weights_hash
+const WeightPlace *layout_weight(const Layout *l, const LoopBuffer *b);          // of a constant
+const char *weights_symbol(Arena *a, const char *prefix, uint64_t hash);         // of the blob in an object
+int layout_temp(const Layout *l, const LoopBuffer *b);                           // index in temps, -1: none
+int layout_kernel(const Program *p, const Kernel *k);                            // its number for env's hook: its place among the kernels
 
 #endif

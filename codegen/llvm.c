@@ -300,26 +300,65 @@ static void types(Emit *e) {
     e->size = e->idx = LLVMIntPtrTypeInContext(e->ctx, e->data);
 }
 
+static void open_module(Emit *e, LLVMTargetMachineRef tm) {
+    e->mod = LLVMModuleCreateWithNameInContext(e->p->name, e->ctx);
+    e->data = LLVMCreateTargetDataLayout(tm);
+    e->b = LLVMCreateBuilderInContext(e->ctx);
+    char *triple = llvm_triple(e->target);
+    LLVMSetTarget(e->mod, triple);
+    LLVMSetModuleDataLayout(e->mod, e->data);
+    LLVMDisposeMessage(triple);
+    types(e);
+}
+
+// The kernels of e's Program and its main, which is returned.
+static LLVMValueRef program(Emit *e) {
+    for (int i = 0; i < e->p->kernels.n; i++) llvm_kernel(e, e->p->kernels.data[i]);
+    return llvm_main(e);
+}
+
+// One Program of several: e's module, under names of its own; constants of the same content are shared.
+static LLVMValueRef level(Emit *e, int i) {
+    Emit own = *e;
+    own.p = e->o->levels[i];
+    own.target = target_find(own.p->target);
+    own.lowered = own.kernels = own.f.vals = own.f.memo = (ValueMap){0};
+    Layout *l = codegen_layout(e->arena, own.p, arena_printf(e->arena, "%s_%s", e->o->prefix, own.target->name), e->d);
+    if (!l) return NULL;
+    l->weights = e->layout->weights;
+    l->weights_bytes = e->layout->weights_bytes;
+    l->weights_hash = e->layout->weights_hash;
+    own.layout = l;
+    LLVMValueRef body = program(&own);
+    e->globals = own.globals;
+    e->failed |= own.failed;
+    return body;
+}
+
+static bool levels(Emit *e) {
+    LLVMValueRef *bodies = ARENA_ARRAY(e->arena, LLVMValueRef, e->o->nlevels);
+    for (int i = 0; i < e->o->nlevels; i++)
+        if (!(bodies[i] = level(e, i))) return false;
+    llvm_api(e, llvm_choose(e, bodies));
+    return true;
+}
+
 LLVMModuleRef llvm_build(
     const Program *p, const EmitOptions *o, LLVMContextRef ctx, LLVMTargetMachineRef tm, const Target *t, Arena *constants, Diag *d) {
     Emit e = {.p = p, .o = o, .target = t, .d = d, .arena = arena_new(), .constants = constants, .ctx = ctx};
-    Layout *layout = codegen_layout(e.arena, p, o->prefix, d);
+    Layout *layout = o->nlevels ? codegen_layout_levels(e.arena, o, o->prefix, d) : codegen_layout(e.arena, p, o->prefix, d);
     if (!layout) {
         arena_free(e.arena);
         return NULL;
     }
-    if (o->weights == WEIGHTS_OBJECT) layout_weights(layout, p);
+    layout_places(e.arena, layout, p, o);
+    if (o->weights == WEIGHTS_OBJECT) layout_weights(layout, p, o);
     e.layout = layout;
-    e.mod = LLVMModuleCreateWithNameInContext(p->name, ctx);
-    e.data = LLVMCreateTargetDataLayout(tm);
-    e.b = LLVMCreateBuilderInContext(ctx);
-    char *triple = llvm_triple(t);
-    LLVMSetTarget(e.mod, triple);
-    LLVMSetModuleDataLayout(e.mod, e.data);
-    LLVMDisposeMessage(triple);
-    types(&e);
-    for (int i = 0; i < p->kernels.n; i++) llvm_kernel(&e, p->kernels.data[i]);
-    llvm_api(&e);
+    open_module(&e, tm);
+    if (!o->nlevels)
+        llvm_api(&e, program(&e));
+    else if (!levels(&e))
+        e.failed = true;
     LLVMDisposeBuilder(e.b);
     LLVMDisposeTargetData(e.data);
     arena_free(e.arena);

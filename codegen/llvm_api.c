@@ -177,6 +177,89 @@ static LLVMValueRef cpu_function(Emit *e) {
     return fn;
 }
 
+// ---- levels ----
+static LLVMValueRef stored(Emit *e, LLVMValueRef v) {
+    LLVMValueRef at = LLVMBuildAlloca(e->b, e->i32, "");
+    LLVMBuildStore(e->b, v, at);
+    return at;
+}
+
+static LLVMValueRef bits_of(Emit *e, LLVMValueRef slot, uint32_t mask) {
+    LLVMValueRef want = LLVMConstInt(e->i32, mask, 0), have = LLVMBuildAnd(e->b, LLVMBuildLoad2(e->b, e->i32, slot, ""), want, "");
+    return LLVMBuildICmp(e->b, LLVMIntEQ, have, want, "");
+}
+
+// What cpuid and xgetbv say: leaf 1 ecx, leaf 7 ebx and ecx, the registers that the system saves.
+static void read_cpu(Emit *e, LLVMValueRef slots[4]) {
+    LLVMValueRef zero = llvm_int(e->i32, 0), top = LLVMBuildExtractValue(e->b, cpuid(e, 0), 0, "");
+    LLVMBasicBlockRef leaf7 = llvm_block(e, "leaf7"), leaf1 = llvm_block(e, "leaf1"), save = llvm_block(e, "save"),
+                      done = llvm_block(e, "done");
+    for (int i = 0; i < 4; i++) slots[i] = stored(e, zero);
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntUGE, top, llvm_int(e->i32, 7), ""), leaf7, leaf1);
+    llvm_at(e, leaf7);
+    LLVMValueRef regs = cpuid(e, 7);
+    LLVMBuildStore(e->b, LLVMBuildExtractValue(e->b, regs, 1, ""), slots[1]);
+    LLVMBuildStore(e->b, LLVMBuildExtractValue(e->b, regs, 2, ""), slots[2]);
+    LLVMBuildBr(e->b, leaf1);
+    llvm_at(e, leaf1);
+    LLVMBuildStore(e->b, LLVMBuildExtractValue(e->b, cpuid(e, 1), 2, ""), slots[0]);
+    LLVMBuildCondBr(e->b, bits_of(e, slots[0], 1u << 27), save, done); // OSXSAVE
+    llvm_at(e, save);
+    LLVMBuildStore(e->b, LLVMBuildExtractValue(e->b, assembly(e, "xgetbv", "={ax},={dx},{cx}", 2, 1, &zero), 0, ""), slots[3]);
+    LLVMBuildBr(e->b, done);
+    llvm_at(e, done);
+}
+
+// i32 level(): the highest level that the processor has, from 1; 0: none.
+static LLVMValueRef level_function(Emit *e) {
+    LLVMValueRef known = LLVMAddGlobal(e->mod, e->i32, arena_printf(e->arena, "%s.known", e->layout->prefix)); // 1 + the level
+    LLVMSetInitializer(known, llvm_int(e->i32, 0));
+    LLVMSetLinkage(known, LLVMInternalLinkage);
+    const char *name = arena_printf(e->arena, "%s.level", e->layout->prefix);
+    LLVMValueRef fn = llvm_function(e, name, LLVMFunctionType(e->i32, NULL, 0, 0), FN_BASE), one = llvm_int(e->i32, 1), slots[4];
+    e->f = (EmitFn){.fn = fn};
+    LLVMBasicBlockRef entry = llvm_block(e, "entry"), again = llvm_block(e, "again"), ask = llvm_block(e, "ask");
+    llvm_at(e, entry);
+    LLVMValueRef k = LLVMBuildLoad2(e->b, e->i32, known, "");
+    LLVMSetOrdering(k, LLVMAtomicOrderingMonotonic);
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, k, llvm_int(e->i32, 0), ""), ask, again);
+    llvm_at(e, again);
+    LLVMBuildRet(e->b, LLVMBuildSub(e->b, k, one, ""));
+    llvm_at(e, ask);
+    read_cpu(e, slots);
+    k = one;
+    for (int i = 0; i < e->o->nlevels; i++) {
+        CpuNeeds n = codegen_cpu_needs(target_find(e->o->levels[i]->target)->c_target);
+        LLVMValueRef has = both(e, bits_of(e, slots[0], n.leaf1_ecx), bits_of(e, slots[1], n.leaf7_ebx));
+        has = both(e, both(e, has, bits_of(e, slots[2], n.leaf7_ecx)), bits_of(e, slots[3], n.xcr0));
+        k = LLVMBuildSelect(e->b, has, llvm_int(e->i32, i + 2), k, "");
+    }
+    LLVMSetOrdering(LLVMBuildStore(e->b, k, known), LLVMAtomicOrderingMonotonic);
+    LLVMBuildRet(e->b, LLVMBuildSub(e->b, k, one, ""));
+    return fn;
+}
+
+LLVMValueRef llvm_choose(Emit *e, LLVMValueRef *bodies) {
+    LLVMValueRef level = level_function(e), args[4];
+    LLVMTypeRef type = LLVMGlobalGetValueType(bodies[0]);
+    LLVMValueRef fn = llvm_function(e, arena_printf(e->arena, "%s.body", e->layout->prefix), type, FN_BASE);
+    e->f = (EmitFn){.fn = fn};
+    llvm_at(e, llvm_block(e, "body"));
+    for (unsigned i = 0; i < 4; i++) args[i] = LLVMGetParam(fn, i);
+    LLVMBasicBlockRef none = llvm_block(e, "none");
+    LLVMValueRef which = LLVMBuildCall2(e->b, LLVMGlobalGetValueType(level), level, NULL, 0, "");
+    LLVMValueRef choice = LLVMBuildSwitch(e->b, which, none, (unsigned)e->o->nlevels);
+    for (int i = 0; i < e->o->nlevels; i++) {
+        LLVMBasicBlockRef run = llvm_block(e, "run");
+        LLVMAddCase(choice, llvm_int(e->i32, i + 1), run);
+        llvm_at(e, run);
+        LLVMBuildRet(e->b, LLVMBuildCall2(e->b, type, bodies[i], args, 4, ""));
+    }
+    llvm_at(e, none);
+    LLVMBuildRet(e->b, llvm_int(e->i32, -CODE_CPU));
+    return fn;
+}
+
 // ---- entry ----
 static void return_unless(Emit *e, LLVMValueRef ok, int code) {
     if (!ok) return;
@@ -278,8 +361,8 @@ static void text_function(Emit *e, const char *name, bool node, int n, LLVMValue
     LLVMBuildRet(e->b, LLVMBuildSelect(e->b, known, text, llvm_string(e, unknown), ""));
 }
 
-void llvm_api(Emit *e) {
-    LLVMValueRef body = llvm_main(e), arena = arena_function(e), state = state_function(e), run = run_env(e, arena, body);
+void llvm_api(Emit *e, LLVMValueRef body) {
+    LLVMValueRef arena = arena_function(e), state = state_function(e), run = run_env(e, arena, body);
     if (e->layout->constant) run_constant(e, run, arena);
     int codes = 1;
     while (status_name(codes)) codes++;

@@ -90,7 +90,7 @@ static LlvmKernel *declare(Emit *e, const Kernel *k) {
     else if (lk->outer)
         types[n++] = e->idx, types[n++] = e->idx;
     lk->type = LLVMFunctionType(e->i32, types, (unsigned)n, 0);
-    lk->fn = llvm_function(e, arena_printf(e->arena, "%s_%s", e->o->prefix, k->name), lk->type, FN_KERNEL);
+    lk->fn = llvm_function(e, arena_printf(e->arena, "%s_%s", e->layout->prefix, k->name), lk->type, FN_KERNEL);
     param_attributes(e, k, lk->fn);
     valuemap_put(e->arena, &e->kernels, k, lk);
     return lk;
@@ -227,7 +227,7 @@ static void team_part(Emit *e, Team *t, const Block *b, int from, int to) {
     for (int i = 0; i < n; i++) args[i] = t->seen.data[i].value, types[i] = LLVMTypeOf(args[i]);
     types[n] = e->idx;
     LLVMTypeRef type = LLVMFunctionType(e->i32, types, (unsigned)n + 1, 0);
-    LLVMValueRef fn = llvm_function(e, arena_printf(e->arena, "%s_%s.part%d", e->o->prefix, t->k->name, t->parts++), type, FN_KERNEL);
+    LLVMValueRef fn = llvm_function(e, arena_printf(e->arena, "%s_%s.part%d", e->layout->prefix, t->k->name, t->parts++), type, FN_KERNEL);
     param_attributes(e, t->k, fn);
     part_body(e, t, fn, b, from, to);
     LlvmTask task = {.fn = fn, .type = type, .slots = t->fails ? t->members : 0};

@@ -165,7 +165,8 @@ void llvm_size(Emit *e, const Stmt *s);
 LLVMValueRef llvm_main(Emit *e); // the function of main
 
 // ---- llvm_api.c, llvm_info.c ----
-void llvm_api(Emit *e);
+void llvm_api(Emit *e, LLVMValueRef body);
+LLVMValueRef llvm_choose(Emit *e, LLVMValueRef *bodies); // the function that runs one of the levels' mains
 LLVMValueRef llvm_string(Emit *e, const char *s);
 LLVMValueRef llvm_array(Emit *e, LLVMTypeRef type, const LLVMValueRef *v, int n); // a private constant, null when empty
 LLVMValueRef llvm_list(Emit *e, LLVMTypeRef type, int n, LLVMValueRef (*fn)(Emit *e, int i));

@@ -42,7 +42,7 @@ LLVMValueRef llvm_bytes(Emit *e, const char *name, const void *bytes, size_t n, 
 
 // The symbol of the object that holds the weights (object.c).
 static LLVMValueRef weights_global(Emit *e) {
-    const char *name = weights_symbol(e->arena, e->layout->prefix, e->layout->weights_hash);
+    const char *name = weights_symbol(e->arena, codegen_cname(e->arena, e->o->prefix), e->layout->weights_hash);
     LLVMValueRef g = LLVMGetNamedGlobal(e->mod, name);
     if (g) return g;
     g = LLVMAddGlobal(e->mod, LLVMArrayType2(e->i8, e->layout->weights_bytes), name);
@@ -53,10 +53,12 @@ static LLVMValueRef weights_global(Emit *e) {
 }
 
 static LLVMValueRef const_address(Emit *e, const LoopBuffer *b) {
-    LLVMValueRef at = valuemap_get(&e->globals, b);
+    const WeightPlace *place = layout_weight(e->layout, b);
+    const LoopBuffer *first = e->layout->weights.data[place->first].buffer;
+    LLVMValueRef at = valuemap_get(&e->globals, first);
     if (at) return at;
     if (e->o->weights == WEIGHTS_OBJECT) {
-        LLVMValueRef offset = llvm_int(e->size, (int64_t)weights_offset(e->p, b));
+        LLVMValueRef offset = llvm_int(e->size, (int64_t)place->offset);
         at = LLVMConstInBoundsGEP2(e->i8, weights_global(e), &offset, 1);
     } else if (e->constants) {
         char *copy = arena_alloc(e->constants, b->nbytes + 64);
@@ -64,10 +66,10 @@ static LLVMValueRef const_address(Emit *e, const LoopBuffer *b) {
         if (b->nbytes) memcpy(copy, b->bytes, b->nbytes);
         at = LLVMConstIntToPtr(llvm_int(e->i64, (int64_t)(uintptr_t)copy), e->ptr);
     } else {
-        at = llvm_bytes(e, arena_printf(e->arena, "%s_%s", e->o->prefix, b->var.name), b->bytes, b->nbytes, 64);
+        at = llvm_bytes(e, arena_printf(e->arena, "%s_%s", e->layout->prefix, b->var.name), b->bytes, b->nbytes, 64);
         if (e->o->weights_section) LLVMSetSection(at, e->o->weights_section);
     }
-    valuemap_put(e->arena, &e->globals, b, at);
+    valuemap_put(e->arena, &e->globals, first, at);
     return at;
 }
 

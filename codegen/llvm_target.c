@@ -131,7 +131,7 @@ static bool write_module(LLVMModuleRef mod, LLVMTargetMachineRef tm, LlvmKind ki
 }
 
 bool codegen_llvm(const Program *p, const EmitOptions *o, LlvmKind kind, int opt, Str *out, Diag *d) {
-    const Target *t = target_find(p->target ? p->target : "host");
+    const Target *t = o->nlevels ? o->dispatch : target_find(p->target ? p->target : "host");
     if (!t) {
         diag_error(d, EXIT_UNSUPPORTED, "unknown target '%s'", p->target);
         return false;

@@ -120,7 +120,8 @@ bool codegen_weights_object(const Program *p, const EmitOptions *o, ByteSink *pu
     }
     Arena *a = arena_new();
     Layout l = {0};
-    layout_weights(&l, p);
+    layout_places(a, &l, p, o);
+    layout_weights(&l, p, o);
     Str head = {0}, tail = {0}, names = {0}, strings = {0}, symbols = {0};
     const char *section = o->weights_section ? o->weights_section : ".rodata.mlc_weights";
     add_name(&strings, "");
@@ -157,7 +158,7 @@ bool codegen_weights_object(const Program *p, const EmitOptions *o, ByteSink *pu
     add_head(&head, m, begin + tail.n);
     for (int i = 0; i < sections_of(m); i++) add_section(&tail, m, &s[i]);
     put(ctx, head.data, head.n);
-    codegen_weights(p, put, ctx);
+    codegen_weights(p, o, put, ctx);
     put(ctx, tail.data, tail.n);
     Str *const all[] = {&head, &tail, &names, &strings, &symbols};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) str_free(all[i]);

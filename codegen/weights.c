@@ -18,16 +18,41 @@ static size_t aligned_size(size_t n) {
     return (n + LAYOUT_ALIGN - 1) / LAYOUT_ALIGN * LAYOUT_ALIGN;
 }
 
-// Calls see for each constant with its offset; returns where they end.
-static size_t walk_weights(const Program *p, void (*see)(void *ctx, const LoopBuffer *b, size_t offset), void *ctx) {
-    size_t at = WEIGHTS_HEAD;
+static bool same_content(const LoopBuffer *x, const LoopBuffer *y) {
+    bool alike = x->nbytes == y->nbytes && x->var.type.type == y->var.type.type;
+    return alike && (x->bytes == y->bytes || !x->nbytes || !memcmp(x->bytes, y->bytes, x->nbytes));
+}
+
+// Constants of one Program have places of their own; those of further levels are looked for among the levels before.
+static void add_places(Arena *a, WeightPlaces *places, const Program *p, int level, size_t *at) {
+    int before = places->n;
     for (int i = 0; i < p->buffers.n; i++) {
         const LoopBuffer *b = p->buffers.data[i];
         if (b->kind != BUF_CONST) continue;
-        see(ctx, b, at);
-        at += aligned_size(b->nbytes);
+        WeightPlace w = {b, level, places->n, *at};
+        for (int k = 0; k < before && w.first == places->n; k++)
+            if (places->data[k].first == k && same_content(places->data[k].buffer, b))
+                w = (WeightPlace){b, level, k, places->data[k].offset};
+        if (w.first == places->n) *at += aligned_size(b->nbytes);
+        vec_push(a, places, w);
     }
+}
+
+static size_t find_places(Arena *a, WeightPlaces *places, const Program *p, const EmitOptions *o) {
+    size_t at = WEIGHTS_HEAD;
+    for (int i = 0; i < o->nlevels; i++) add_places(a, places, o->levels[i], i, &at);
+    if (!o->nlevels) add_places(a, places, p, 0, &at);
     return at;
+}
+
+void layout_places(Arena *a, Layout *l, const Program *p, const EmitOptions *o) {
+    find_places(a, &l->weights, p, o);
+}
+
+const WeightPlace *layout_weight(const Layout *l, const LoopBuffer *b) {
+    for (int i = 0; i < l->weights.n; i++)
+        if (l->weights.data[i].buffer == b) return &l->weights.data[i];
+    return NULL;
 }
 
 // ---- the content hash: four lanes of 64-bit words, each step a bijection of its lane, so a changed word never goes unseen ----
@@ -60,89 +85,80 @@ static uint64_t hash_end(const ContentHash *h) {
     return all;
 }
 
-static void hash_constant(void *ctx, const LoopBuffer *b, size_t offset) {
-    ContentHash *h = ctx;
-    (void)offset;
+static void hash_constant(ContentHash *h, const LoopBuffer *b) {
     hash_words(h, b->bytes, b->nbytes);
     for (size_t at = (b->nbytes + 7) / 8 * 8; at < aligned_size(b->nbytes); at += 8) hash_word(h, 0);
 }
 
-// ---- the layout ----
-typedef struct {
-    const LoopBuffer *wanted;
-    size_t offset;
-    uint64_t hash;
-} Walk;
-
-static void find_offset(void *ctx, const LoopBuffer *b, size_t offset) {
-    Walk *w = ctx;
-    if (b == w->wanted) w->offset = offset;
+// ---- the head ----
+static const char *target_name(const Program *p, const EmitOptions *o) {
+    return o->nlevels ? o->dispatch->name : p->target ? p->target : "generic";
 }
 
-static void hash_shape(void *ctx, const LoopBuffer *b, size_t offset) {
-    Walk *w = ctx;
-    uint64_t row[] = {offset, b->nbytes, (uint64_t)b->var.type.type};
-    w->hash = hash_bytes(w->hash, row, sizeof row);
-}
-
-size_t weights_offset(const Program *p, const LoopBuffer *b) {
-    Walk w = {.wanted = b};
-    walk_weights(p, find_offset, &w);
-    return w.offset;
-}
-
-// The head, and with it the size and the hash of everything.
-static void make_head(const Program *p, unsigned char head[static WEIGHTS_HEAD], size_t *size, uint64_t *hash) {
-    Walk w = {.hash = HASH_SEED};
-    uint64_t bytes = walk_weights(p, hash_shape, &w);
+// The head, and with it the hash of everything. size: of the blob.
+static uint64_t make_head(const WeightPlaces *places, const char *target, size_t size, unsigned char head[static WEIGHTS_HEAD]) {
+    uint64_t layout = HASH_SEED, bytes = size;
     uint32_t abi = MLC_ABI, order = 0x01020304;
+    for (int i = 0; i < places->n; i++) {
+        const LoopBuffer *b = places->data[i].buffer;
+        uint64_t row[] = {places->data[i].offset, b->nbytes, (uint64_t)b->var.type.type};
+        layout = hash_bytes(layout, row, sizeof row);
+    }
     memset(head, 0, WEIGHTS_HEAD);
     memcpy(head, "MLCWEIGHT", 9);
     memcpy(head + AT_BYTES, &bytes, 8);
     memcpy(head + AT_ABI, &abi, 4);
     memcpy(head + AT_ORDER, &order, 4);
-    memcpy(head + AT_LAYOUT, &w.hash, 8);
-    strncpy((char *)head + AT_TARGET, p->target ? p->target : "generic", TARGET_BYTES - 1);
+    memcpy(head + AT_LAYOUT, &layout, 8);
+    strncpy((char *)head + AT_TARGET, target, TARGET_BYTES - 1);
     ContentHash h = {.lane = {1, 2, 3, 4}};
     hash_words(&h, head, WEIGHTS_HEAD);
-    walk_weights(p, hash_constant, &h);
-    *size = bytes;
-    *hash = hash_end(&h);
-    memcpy(head + AT_HASH, hash, 8);
+    for (int i = 0; i < places->n; i++)
+        if (places->data[i].first == i) hash_constant(&h, places->data[i].buffer);
+    uint64_t hash = hash_end(&h);
+    memcpy(head + AT_HASH, &hash, 8);
+    return hash;
 }
 
-void layout_weights(Layout *l, const Program *p) {
+static size_t end_of(const WeightPlaces *places) {
+    size_t end = WEIGHTS_HEAD;
+    for (int i = 0; i < places->n; i++)
+        if (places->data[i].first == i) end = places->data[i].offset + aligned_size(places->data[i].buffer->nbytes);
+    return end;
+}
+
+void layout_weights(Layout *l, const Program *p, const EmitOptions *o) {
     unsigned char head[WEIGHTS_HEAD];
-    make_head(p, head, &l->weights_bytes, &l->weights_hash);
+    l->weights_bytes = end_of(&l->weights);
+    l->weights_hash = make_head(&l->weights, target_name(p, o), l->weights_bytes, head);
 }
 
 // ---- writing ----
-typedef struct {
-    ByteSink *put;
-    void *ctx;
-} Writer;
-
-static void write_constant(void *ctx, const LoopBuffer *b, size_t offset) {
+void codegen_weights(const Program *p, const EmitOptions *o, ByteSink *put, void *ctx) {
     static const char zeros[LAYOUT_ALIGN];
-    const Writer *w = ctx;
-    (void)offset;
-    w->put(w->ctx, b->bytes, b->nbytes);
-    w->put(w->ctx, zeros, aligned_size(b->nbytes) - b->nbytes);
-}
-
-void codegen_weights(const Program *p, ByteSink *put, void *ctx) {
     unsigned char head[WEIGHTS_HEAD];
-    size_t size;
-    uint64_t hash;
-    make_head(p, head, &size, &hash);
+    Arena *a = arena_new();
+    WeightPlaces places = {0};
+    size_t size = find_places(a, &places, p, o);
+    make_head(&places, target_name(p, o), size, head);
     put(ctx, head, sizeof head);
-    walk_weights(p, write_constant, &(Writer){put, ctx});
+    for (int i = 0; i < places.n; i++) {
+        const LoopBuffer *b = places.data[i].buffer;
+        if (places.data[i].first != i) continue;
+        put(ctx, b->bytes, b->nbytes);
+        put(ctx, zeros, aligned_size(b->nbytes) - b->nbytes);
+    }
+    arena_free(a);
 }
 
-size_t codegen_weights_bytes(const Program *p) {
+size_t codegen_weights_bytes(const Program *p, const EmitOptions *o) {
+    Arena *a = arena_new();
+    WeightPlaces places = {0};
     size_t n = 0;
-    for (int i = 0; i < p->buffers.n; i++)
-        if (p->buffers.data[i]->kind == BUF_CONST) n += p->buffers.data[i]->nbytes;
+    find_places(a, &places, p, o);
+    for (int i = 0; i < places.n; i++)
+        if (places.data[i].first == i) n += places.data[i].buffer->nbytes;
+    arena_free(a);
     return n;
 }
 

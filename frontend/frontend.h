@@ -37,6 +37,7 @@ typedef struct {
 typedef struct Model Model;
 Model *frontend_read(const char *path, Diag *d);
 void frontend_close(Model *m);
+void frontend_forget(const Model *m); // the pages read so far may go: most constants have been packed elsewhere
 Graph *frontend_import(Model *m, const FrontendOptions *o, Diag *d);
 
 // Files of the backend-test layout: a TensorProto, SequenceProto or OptionalProto (which one, the file does not say). false after

@@ -334,6 +334,10 @@ const void *file_map(const char *path, size_t *size, Diag *d) {
     return data;
 }
 
+void file_forget(const void *data, size_t size) {
+    if (data != empty_file) madvise((void *)(uintptr_t)data, size, MADV_DONTNEED);
+}
+
 void file_unmap(const void *data, size_t size) {
     if (data && data != empty_file) munmap((void *)(uintptr_t)data, size);
 }

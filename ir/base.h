@@ -86,6 +86,8 @@ void diag_free(Diag *d);
 // ---- files ----
 // The whole file, mapped read-only; NULL and a message on failure. file_unmap releases it.
 const void *file_map(const char *path, size_t *size, Diag *d);
+// Gives the memory that reading the mapping took back to the system; it stays readable.
+void file_forget(const void *data, size_t size);
 void file_unmap(const void *data, size_t size);
 
 #endif

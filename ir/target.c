@@ -35,6 +35,19 @@ static const Target rows[] = {
         .pointer_bits = 64,
         .l1 = 32 << 10,
         .l2 = 256 << 10},
+    // Vectors of 256 bits: constants are packed in panels that all levels share, of 16 floats.
+    {.name = "x86-64",
+        .help = "any x86-64 from v2 on: code for x86-64-v2, v3 and v4, chosen when it runs",
+        .features = "",
+        .c_target = "",
+        LINUX_X86,
+        .cpu = "x86-64",
+        .llvm_features = "",
+        .vector_bits = 256,
+        .registers = 16,
+        .l1 = 32 << 10,
+        .l2 = 512 << 10,
+        .levels = "x86-64-v2 x86-64-v3 x86-64-v4"},
     {.name = "x86-64-v2",
         .help = "x86-64 with SSE4.2 (2009)",
         .features = FEATURES_V2,
@@ -173,9 +186,23 @@ static const Target rows[] = {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static const Target *find_row(const char *name) {
+static const Target *find_row_of(const char *name, size_t n) {
     for (int i = 0; i < ROWS; i++)
-        if (strcmp(rows[i].name, name) == 0) return &rows[i];
+        if (strncmp(rows[i].name, name, n) == 0 && !rows[i].name[n]) return &rows[i];
+    return NULL;
+}
+static const Target *find_row(const char *name) {
+    return find_row_of(name, strlen(name));
+}
+
+const Target *target_level(const Target *t, int i) {
+    if (!t->levels) return i == 0 ? t : NULL;
+    for (const char *p = t->levels; *p;) {
+        size_t n = strcspn(p, " ");
+        if (i-- == 0) return find_row_of(p, n);
+        p += n;
+        p += strspn(p, " ");
+    }
     return NULL;
 }
 
@@ -253,7 +280,7 @@ static bool cpu_runs(const Target *t) {
 static const Target *running_cpu(const char *last) {
     const Target *best = find_row("generic");
     for (int i = 0; i < ROWS; i++) {
-        if (strncmp(rows[i].name, "x86-64", 6) != 0) continue;
+        if (strncmp(rows[i].name, "x86-64", 6) != 0 || rows[i].levels) continue;
         if (cpu_runs(&rows[i])) best = &rows[i];
         if (last && strcmp(rows[i].name, last) == 0) break;
     }
@@ -271,6 +298,7 @@ static const Target *running_cpu(const char *last) {
 #endif
 
 bool target_runs_here(const Target *t) {
+    if (t->levels) return target_runs_here(target_level(t, 0));
     if (!*t->triple) return true;
 #if defined(__x86_64__)
     return !strncmp(t->triple, "x86_64", 6) && cpu_runs(t);

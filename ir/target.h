@@ -16,11 +16,13 @@ typedef struct {
     bool hosted;                              // GNU C with vector types; false: plain C99 (generic and microcontrollers)
     int fma_bits;                             // widest float with a multiply-add instruction of one rounding; 0: none
     int l1, l2, l3;                           // bytes of data cache
+    const char *levels; // code for each of these rows, ascending, and a choice among them at run time; NULL: code for this row
 } Target;
 
-const Target *target_find(const char *name); // NULL when unknown; "native" and "host" look at the running CPU
-const Target *target_row(int i);             // NULL past the end
-bool target_runs_here(const Target *t);      // the running machine executes code for it
+const Target *target_find(const char *name);        // NULL when unknown; "native" and "host" look at the running CPU
+const Target *target_level(const Target *t, int i); // i-th of its levels; the target itself is level 0 where it has none; NULL past the end
+const Target *target_row(int i);                    // NULL past the end
+bool target_runs_here(const Target *t);             // the running machine executes code for it
 bool target_has(const Target *t, const char *feature);
 
 #endif

@@ -91,3 +91,7 @@ void external_unmap_all(Model *m) {
     for (External *e = m->externals; e; e = e->next) file_unmap(e->data, e->size);
     m->externals = NULL;
 }
+
+void external_forget_all(const Model *m) {
+    for (const External *e = m->externals; e; e = e->next) file_forget(e->data, e->size);
+}

@@ -49,6 +49,11 @@ Model *frontend_read(const char *path, Diag *d) {
     return NULL;
 }
 
+void frontend_forget(const Model *m) {
+    external_forget_all(m);
+    file_forget(m->data, m->size);
+}
+
 void frontend_close(Model *m) {
     if (!m) return;
     external_unmap_all(m);

@@ -42,5 +42,6 @@ const char *sparse_read(Model *m, Arena *a, const Onnx__SparseTensorProto *t, Te
 // Returns NULL when done, else what is wrong, a text in a.
 const char *external_map(Model *m, Arena *a, const char *location, const External **out);
 void external_unmap_all(Model *m);
+void external_forget_all(const Model *m);
 
 #endif
