@@ -140,9 +140,28 @@ static bool write_shared(Job *j, Diag *d) {
     return ok && write_header_alone(j, d);
 }
 
+// A path in a make rule.
+static void add_make_path(Str *s, const char *path) {
+    for (; *path; path++) {
+        if (*path == ' ' || *path == '#' || *path == '\\') str_add(s, "\\");
+        if (*path == '$') str_add(s, "$");
+        str_addn(s, path, 1);
+    }
+}
+
 static bool write_depfile(Job *j, Diag *d) {
-    const char *text = arena_printf(j->arena, "%s: %s\n", j->path, j->model);
-    return outputs_write(&j->outputs, path_with_suffix(j->arena, j->path, ".d"), text, strlen(text), d);
+    Str s = {0};
+    const Model *m = j->pipeline.model;
+    add_make_path(&s, j->path);
+    str_add(&s, ":");
+    for (int i = 0; m ? frontend_file(m, i) != NULL : i == 0; i++) {
+        str_add(&s, " ");
+        add_make_path(&s, m ? frontend_file(m, i) : j->model);
+    }
+    str_add(&s, "\n");
+    bool ok = outputs_write(&j->outputs, path_with_suffix(j->arena, j->path, ".d"), s.data, s.n, d);
+    str_free(&s);
+    return ok;
 }
 
 static bool write_all(Job *j, Diag *d) {

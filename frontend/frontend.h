@@ -37,6 +37,7 @@ typedef struct {
 typedef struct Model Model;
 Model *frontend_read(const char *path, Diag *d);
 void frontend_close(Model *m);
+const char *frontend_file(const Model *m, int i); // the i-th file that was read, the model first; NULL past the end
 void frontend_forget(const Model *m); // the pages read so far may go: most constants have been packed elsewhere
 Graph *frontend_import(Model *m, const FrontendOptions *o, Diag *d);
 

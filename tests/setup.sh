@@ -9,7 +9,7 @@ what=${1:-test}
 . ./versions.env
 packages="gcc g++ cmake ninja-build pkg-config libc6-dev libprotobuf-c-dev protobuf-c-compiler libzip-dev check llvm-$LLVM_VERSION-dev
           python3 python3-venv python3-pip ca-certificates"
-[ "$what" = test ] && packages="$packages clang clang-format-14 libclang-rt-14-dev valgrind qemu-system-arm qemu-user gcc-arm-none-eabi libnewlib-arm-none-eabi"
+[ "$what" = test ] && packages="$packages clang clang-format-14 libclang-rt-14-dev valgrind qemu-system-arm qemu-user groff-base gcc-arm-none-eabi libnewlib-arm-none-eabi"
 
 missing=
 for package in $packages; do

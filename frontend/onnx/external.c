@@ -77,6 +77,7 @@ const char *external_map(Model *m, Arena *a, const char *location, const Externa
     if (stat(file, &st) != 0 || !S_ISREG(st.st_mode)) return arena_printf(a, "its external data '%s' is not a regular file", location);
     External *e = ARENA_NEW(m->arena, External);
     e->location = arena_strdup(m->arena, location);
+    e->path = arena_strdup(m->arena, file);
     Diag d = {0};
     e->data = file_map(file, &e->size, &d);
     diag_free(&d);
@@ -94,4 +95,11 @@ void external_unmap_all(Model *m) {
 
 void external_forget_all(const Model *m) {
     for (const External *e = m->externals; e; e = e->next) file_forget(e->data, e->size);
+}
+
+const char *frontend_file(const Model *m, int i) {
+    const External *e = m->externals;
+    if (i == 0) return m->path;
+    while (e && --i > 0) e = e->next;
+    return e ? e->path : NULL;
 }

@@ -8,6 +8,7 @@
 // Files mapped beside the model, for external data.
 typedef struct External {
     const char *location; // as the model writes it
+    const char *path;     // of the file
     const void *data;
     size_t size;
     struct External *next;

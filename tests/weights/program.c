@@ -1,4 +1,5 @@
-// Runs the model `big` on one seeded input and prints the output's bits. usage: program [WEIGHTS-FILE]; built with -DLOADER: program LIBRARY
+// Runs the model `big` on one seeded input and prints the output's bits. usage: program [WEIGHTS-FILE]; built with -DLOADER: program
+// LIBRARY
 //
 // Where the model takes its weights through the environment, they are mapped from WEIGHTS-FILE and refused, with the status as text, when
 // they are wrong.
