@@ -38,7 +38,7 @@ typedef struct Model Model;
 Model *frontend_read(const char *path, Diag *d);
 void frontend_close(Model *m);
 const char *frontend_file(const Model *m, int i); // the i-th file that was read, the model first; NULL past the end
-void frontend_forget(const Model *m); // the pages read so far may go: most constants have been packed elsewhere
+void frontend_forget(const Model *m);             // the pages read so far may go: most constants have been packed elsewhere
 Graph *frontend_import(Model *m, const FrontendOptions *o, Diag *d);
 
 // Files of the backend-test layout: a TensorProto, SequenceProto or OptionalProto (which one, the file does not say). false after
