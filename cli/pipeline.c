@@ -224,6 +224,9 @@ bool pipeline_options(Pipeline *p, const Options *o, Arena *a, Diag *d) {
         .regions = join(a, &o->values[OPT_region]),
     };
     p->target = p->passes.target;
+    bool numbered = options_has(o, OPT_hooks) || options_has(o, OPT_profile) || options_has(o, OPT_compare);
+    if (numbered) // each kernel has its own number
+        p->passes.disabled = p->passes.disabled ? arena_printf(a, "%s,share", p->passes.disabled) : "share";
     if (!p->passes.target) diag_error(d, EXIT_UNSUPPORTED, "unknown target '%s' (see `mlc targets`)", name);
     p->text = effective(a, o, p->passes.target);
     return !d->errors;
