@@ -31,11 +31,36 @@ static void compare_outputs(Verify *v, const char *set, const Exec *e, const Ten
     }
 }
 
+// The stored tensors that belong to the inputs and outputs left by --input and --output.
+static bool select_stored(const PipelineCut *c, const Exec *e, const char *folder, Arena *a, DataSet *s, Diag *d) {
+    if (s->nin != c->nin || s->nout > c->nout) {
+        diag_error(
+            d, EXIT_MODEL, "%s has %d inputs and %d outputs, the whole model has %d and %d", folder, s->nin, s->nout, c->nin, c->nout);
+        return false;
+    }
+    Tensor *in = ARENA_ARRAY(a, Tensor, e->nin + 1), *out = ARENA_ARRAY(a, Tensor, e->nout + 1);
+    for (int i = 0; i < e->nin; i++) {
+        if (c->in[i] < 0)
+            diag_error(d, EXIT_USAGE, "%s has no data for the inner tensor '%s'", folder, e->in[i].label);
+        else
+            in[i] = s->in[c->in[i]];
+    }
+    for (int i = 0; i < e->nout; i++) {
+        if (c->out[i] < 0 || c->out[i] >= s->nout)
+            diag_error(d, EXIT_USAGE, "%s has no data for the tensor '%s'", folder, e->out[i].label);
+        else
+            out[i] = s->out[c->out[i]];
+    }
+    *s = (DataSet){s->path, e->nin, e->nout, in, out};
+    return !d->errors;
+}
+
 // A model with state sees the sets of one DIR as consecutive runs.
 static bool verify_set(Verify *v, Exec *e, const char *folder, Diag *d) {
     Arena *a = arena_new();
     DataSet s;
     bool ok = dataset_read(folder, a, &s, d);
+    if (ok && v->pipeline.cut) ok = select_stored(v->pipeline.cut, e, folder, a, &s, d);
     if (ok && (s.nin != e->nin || s.nout > e->nout)) {
         diag_error(d, EXIT_MODEL, "%s has %d inputs and %d outputs, the model has %d and %d", folder, s.nin, s.nout, e->nin, e->nout);
         ok = false;

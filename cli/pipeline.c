@@ -40,6 +40,46 @@ static bool read_loop(Pipeline *p, const char *path, Diag *d) {
     return p->program && verified_text(loop_verify(p->program, d), d);
 }
 
+// Where each input and output that is left after a cut stood before; -1: it is new.
+static int place_before(const char *const *names, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (names[i] && name && !strcmp(names[i], name)) return i;
+    return -1;
+}
+
+typedef struct {
+    VEC(const char *) inputs, outputs;
+} Interface;
+
+// Names of the inputs without states, and of the outputs.
+static Interface interface_of(Arena *a, const Graph *g) {
+    Interface x = {0};
+    for (int i = 0; i < g->body->params.n; i++) {
+        bool state = false;
+        for (int k = 0; k < g->states.n; k++) state |= g->states.data[k].in == g->body->params.data[i];
+        if (!state) vec_push(a, &x.inputs, g->body->params.data[i]->label);
+    }
+    for (int i = 0; i < g->output_names.n; i++) vec_push(a, &x.outputs, g->output_names.data[i]);
+    return x;
+}
+
+static bool cut(Pipeline *p, Diag *d) {
+    const Options *o = p->options;
+    const TextList *in = o ? &o->values[OPT_cut_input] : NULL, *out = o ? &o->values[OPT_cut_output] : NULL,
+                   *taps = o ? &o->values[OPT_tap] : NULL;
+    if (!o || (!in->n && !out->n && !taps->n)) return true;
+    Interface before = interface_of(p->arena, p->graph);
+    if (!graph_cut(p->graph, &(GraphCut){in->data, out->data, taps->data, in->n, out->n, taps->n}, d)) return false;
+    Interface now = interface_of(p->arena, p->graph);
+    PipelineCut *c = p->cut = ARENA_NEW(p->arena, PipelineCut);
+    *c = (PipelineCut){.nin = before.inputs.n, .nout = before.outputs.n};
+    c->in = ARENA_ARRAY(p->arena, int, now.inputs.n + 1);
+    c->out = ARENA_ARRAY(p->arena, int, now.outputs.n + 1);
+    for (int i = 0; i < now.inputs.n; i++) c->in[i] = place_before(before.inputs.data, before.inputs.n, now.inputs.data[i]);
+    for (int i = 0; i < now.outputs.n; i++) c->out[i] = place_before(before.outputs.data, before.outputs.n, now.outputs.data[i]);
+    return true;
+}
+
 bool pipeline_import(Pipeline *p, const char *path, Diag *d) {
     if (p->graph) return true;
     d->file = path;
@@ -47,11 +87,11 @@ bool pipeline_import(Pipeline *p, const char *path, Diag *d) {
     if (!strcmp(path_suffix(path), ".graph")) {
         char *text = read_text(p->arena, path, d);
         p->graph = text ? graph_parse(text, path, d) : NULL;
-        return p->graph && verified_text(graph_verify(p->graph, d), d);
+        return p->graph && verified_text(graph_verify(p->graph, d), d) && cut(p, d) && graph_verify(p->graph, d);
     }
     p->model = frontend_read(path, d);
     p->graph = p->model ? frontend_import(p->model, &p->frontend, d) : NULL;
-    return p->graph && graph_verify(p->graph, d);
+    return p->graph && graph_verify(p->graph, d) && cut(p, d) && graph_verify(p->graph, d);
 }
 
 bool pipeline_graph(Pipeline *p, const char *path, Diag *d) {
@@ -83,7 +123,10 @@ static bool lower_level(Pipeline *p, const Target *level, const char *path, Diag
 bool pipeline_program(Pipeline *p, const char *path, Diag *d) {
     if (!strcmp(path_suffix(path), ".loop")) {
         d->file = path;
-        if (!read_loop(p, path, d)) return false;
+        if (p->options &&
+            (options_has(p->options, OPT_cut_input) || options_has(p->options, OPT_cut_output) || options_has(p->options, OPT_tap)))
+            diag_error(d, EXIT_USAGE, "--input, --output and --tap cut graphs, not loops");
+        if (d->errors || !read_loop(p, path, d)) return false;
     } else {
         if (!pipeline_graph(p, path, d)) return false;
         if (p->model) frontend_forget(p->model);
@@ -186,7 +229,8 @@ static int level_of(const char *text, Diag *d) {
 
 // What of the command line shapes the output, as one line.
 static const char *effective(Arena *a, const Options *o, const Target *t) {
-    static const OptionId shaping[] = {OPT_dim, OPT_shape, OPT_state, OPT_region, OPT_threads, OPT_passes, OPT_hooks};
+    static const OptionId shaping[] = {
+        OPT_dim, OPT_shape, OPT_state, OPT_region, OPT_threads, OPT_passes, OPT_hooks, OPT_cut_input, OPT_cut_output, OPT_tap};
     const char *text = arena_printf(a, "-O%s --target=%s", options_text(o, OPT_optimize, "2"), t ? t->name : "");
     for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
         for (int k = 0; k < o->values[shaping[i]].n; k++) {

@@ -10,6 +10,12 @@
 
 enum { LEVELS_MAX = 4 };
 
+// What --input, --output and --tap made of the model's interface (states are no inputs).
+typedef struct {
+    int nin, nout; // of the whole model
+    int *in, *out; // of each input and output now: its place in the whole model's, -1: an inner tensor
+} PipelineCut;
+
 typedef struct {
     Arena *arena;
     FrontendOptions frontend;
@@ -24,6 +30,7 @@ typedef struct {
     const Target *target;              // may have levels; the Programs are for them
     const Program *levels[LEVELS_MAX]; // nlevels > 1: all Programs, the first is `program`
     int nlevels;
+    PipelineCut *cut;   // NULL: the model is whole
     DimTable *own_dims; // of a .loop file
 } Pipeline;
 

@@ -36,8 +36,7 @@ void profile_close(Profile *f, const int64_t *dims);              // medians and
 
 void profile_print(const Profile *f, const MachineSpeed *m);
 void profile_json(Str *s, const Profile *f, const MachineSpeed *m); // `, "profile": […], …`
-// Groups of kernels of f and of g that compute the same ONNX nodes, with the time of each side: f's kernels of the same nodes are one
-// group, each kernel of g goes to the group whose nodes are most of its own.
+// Groups of kernels of f and of g that compute the same ONNX nodes, with the time of each side (profile_compare.c).
 void profile_compare(const Profile *f, const Profile *g);
 void profile_compare_json(Str *s, const Profile *f, const Profile *g); // `, "groups": […]`
 

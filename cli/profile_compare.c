@@ -1,7 +1,8 @@
 // Two profiles side by side, by groups of ONNX nodes; see profile.h.
 //
-// Nodes are known by the names in the kernels' labels. The groups are the distinct labels of the first profile, and one for what has no
-// counterpart there; a kernel of the second profile goes to the group that shares most names with it, the first one of several.
+// Nodes are known by the names in the kernels' labels. Each kernel of the first profile is a group, but one whose nodes are all among
+// another's (padding in front of a convolution, parts of a sum) belongs to that one's; a kernel of the second profile goes to the group
+// that shares most names with it, the first one of several. One group is for what has no counterpart.
 #include "profile.h"
 #include "json.h"
 
@@ -20,7 +21,7 @@ typedef struct {
 
 typedef struct {
     Arena *arena;
-    VEC(Group) groups; // the last one: the rest
+    VEC(Group) groups;
 } Groups;
 
 static Names split(Arena *a, const char *label) {
@@ -41,10 +42,14 @@ static int shared(const Names *a, const Names *b) {
     return n;
 }
 
+// The group that has all names of the label, or a new one.
 static Group *group_of(Groups *g, const char *label) {
-    for (int i = 0; i < g->groups.n; i++)
-        if (!strcmp(g->groups.data[i].label, label)) return &g->groups.data[i];
-    vec_push(g->arena, &g->groups, ((Group){.label = label, .names = split(g->arena, label)}));
+    Names names = split(g->arena, label);
+    for (int i = 0; i < g->groups.n; i++) {
+        Group *x = &g->groups.data[i];
+        if (names.n ? shared(&x->names, &names) == names.n : !x->names.n) return x;
+    }
+    vec_push(g->arena, &g->groups, ((Group){.label = label, .names = names}));
     return &g->groups.data[g->groups.n - 1];
 }
 
@@ -64,15 +69,26 @@ static int slower_first(const void *x, const void *y) {
     return strcmp(a->label, b->label);
 }
 
+static const char *label_of(const ProfileRow *r) {
+    return r->kernel->label ? r->kernel->label : "";
+}
+
 static Groups groups_of(const Profile *f, const Profile *g) {
     Groups all = {.arena = f->arena};
+    int most = 0;
     for (int i = 0; i < f->n; i++) {
-        Group *x = group_of(&all, f->rows[i].kernel->label ? f->rows[i].kernel->label : "");
-        x->first += f->rows[i].ms;
-        x->kernels[0]++;
+        int n = split(f->arena, label_of(&f->rows[i])).n;
+        if (n > most) most = n;
     }
+    for (int n = most; n >= 0; n--) // the larger ones first, so that the smaller ones find them
+        for (int i = 0; i < f->n; i++) {
+            if (split(f->arena, label_of(&f->rows[i])).n != n) continue;
+            Group *x = group_of(&all, label_of(&f->rows[i]));
+            x->first += f->rows[i].ms;
+            x->kernels[0]++;
+        }
     for (int i = 0; i < g->n; i++) {
-        Group *x = best_group(&all, g->rows[i].kernel->label ? g->rows[i].kernel->label : "");
+        Group *x = best_group(&all, label_of(&g->rows[i]));
         x->second += g->rows[i].ms;
         x->kernels[1]++;
     }
