@@ -2,14 +2,14 @@
 //
 //   the condition is known          that branch, in place of the node
 //   both outputs agree in type      an `if` of two regions; extents that differ become symbols of run time
-//   they differ in type or rank     a decision (import.h): one branch in place, behind a check that the condition chooses it. A condition
-//   that compares
-//                                   sizes is checked through guards, at the program's entry; any other through its value
+//   they differ in type or rank     among the model's own nodes the rest of the model behind each (split.c); in subgraphs and functions a
+//                                   decision (import.h): one branch in place, behind a check that the condition chooses it. A condition
+//                                   that compares sizes is checked through guards, at the program's entry; any other through its value
 //   one branch is at fault itself   the other one, behind the same check
 #include "importer.h"
 #include <string.h>
 
-static const char *const branches[2] = {"then_branch", "else_branch"};
+const char *const if_branches[2] = {"then_branch", "else_branch"};
 
 // ---- conditions over sizes ----
 
@@ -58,40 +58,45 @@ static bool condition_guards(DimTable *t, const Value *cond, bool want, Guards *
     return x && y && compare_guards(t, e->op, x, y, want, g);
 }
 
-// Leaves the program unless the condition is `want`.
-static void check_condition(ImportNode *n, Value *cond, bool want) {
+void if_check(ImportNode *n, Value *cond, bool want) {
     Guards g = {.n = 0};
     if (condition_guards(n->dims, cond, want, &g))
         g_check(&n->b, NULL, g.n, g.list, CODE_SHAPE);
     else
-        g_check(&n->b, want ? cond : g_map1(&n->b, X_not, cond), 0, NULL, CODE_SHAPE);
+        g_check(&n->b, want ? cond : g_map1(&n->b, X_not, cond), 0, NULL, CODE_ASSERT);
 }
 
 // ---- branches ----
 
 typedef struct {
     Region *region;
-    bool dead; // at fault by itself: `faults` holds its messages
-    Diag faults;
+    bool dead;
+    Held held;
 } Branch;
 
-// Imports a branch with its faults held back. Faults after a decision inside it are the decision's: they stay faults.
-static void import_branch(ImportNode *n, const char *name, Branch *b) {
-    Importer *imp = n->importer;
-    Importer before = *imp;
-    *b = (Branch){.faults = {.file = before.diag->file}};
-    imp->diag = &b->faults;
-    b->region = attr_region(n, name, 0, NULL);
-    imp->diag = before.diag;
-    b->dead =
-        !b->region && b->faults.errors > 0 && b->faults.code == EXIT_MODEL && imp->decided == before.decided && before.decided_at_fault < 0;
-    if (b->dead) {
-        imp->stopped = before.stopped;
-        imp->decided_at_fault = before.decided_at_fault;
-        imp->unsupported.n = before.unsupported.n;
-    } else {
-        diag_move(imp->diag, &b->faults);
+void faults_hold(Importer *imp, Held *h) {
+    *h = (Held){.before = *imp, .faults = {.file = imp->diag->file}};
+    imp->diag = &h->faults;
+}
+
+bool faults_release(Importer *imp, Held *h, bool ok) {
+    const Importer *before = &h->before;
+    imp->diag = before->diag;
+    bool own = h->faults.errors > 0 && h->faults.code == EXIT_MODEL && imp->decided == before->decided && before->decided_at_fault < 0;
+    if (ok || !own) {
+        diag_move(imp->diag, &h->faults);
+        return false;
     }
+    imp->stopped = before->stopped;
+    imp->decided_at_fault = before->decided_at_fault;
+    imp->unsupported.n = before->unsupported.n;
+    return true;
+}
+
+static void import_branch(ImportNode *n, const char *name, Branch *b) {
+    faults_hold(n->importer, &b->held);
+    b->region = attr_region(n, name, 0, NULL);
+    b->dead = faults_release(n->importer, &b->held, b->region != NULL);
 }
 
 static bool agree(const ImportNode *n, const Region *x, const Region *y) {
@@ -104,7 +109,7 @@ static bool agree(const ImportNode *n, const Region *x, const Region *y) {
 
 // Branch `which` in place of the node; its outputs.
 static void take_branch(ImportNode *n, Value *cond, Region *r, bool want) {
-    check_condition(n, cond, want);
+    if_check(n, cond, want);
     region_splice(n->b.region, r);
     for (int i = 0; i < n->nout; i++) n->out[i] = r->yields.data[i];
 }
@@ -113,6 +118,7 @@ static bool both_branches(ImportNode *n, Value *cond, Branch *b) {
     Region *then = b[0].region, *otherwise = b[1].region;
     then->yields.n = otherwise->yields.n = n->nout;
     if (!agree(n, then, otherwise)) {
+        if (split_begin(n, cond, (Region *const[]){then, otherwise})) return true;
         int choice = import_decide(n, 2);
         take_branch(n, cond, b[choice].region, choice == 0);
         return true;
@@ -132,27 +138,27 @@ static bool known_branch(ImportNode *n, const char *name) {
 
 bool import_if(ImportNode *n) {
     for (int k = 0; k < 2; k++)
-        if (attr_graph_outputs(n, branches[k]) < n->nout)
-            return import_fail(n, "has %d outputs, its attribute '%s' %d", n->nout, branches[k], attr_graph_outputs(n, branches[k]));
+        if (attr_graph_outputs(n, if_branches[k]) < n->nout)
+            return import_fail(n, "has %d outputs, its attribute '%s' %d", n->nout, if_branches[k], attr_graph_outputs(n, if_branches[k]));
     Value *cond = scalar_value(n, n->in[0], DT_bool, "the condition");
     if (!cond) return false;
     int64_t known;
-    if (value_content_int(cond, 0, &known)) return known_branch(n, branches[known == 0]);
+    if (value_content_int(cond, 0, &known)) return known_branch(n, if_branches[known == 0]);
     Branch b[2];
-    for (int k = 0; k < 2; k++) import_branch(n, branches[k], &b[k]);
+    for (int k = 0; k < 2; k++) import_branch(n, if_branches[k], &b[k]);
     bool both_dead = b[0].dead && b[1].dead, dead = b[0].dead || b[1].dead;
     for (int k = 0; k < 2; k++) {
         if (!b[k].dead) continue;
         if (both_dead)
-            diag_move(n->importer->diag, &b[k].faults);
+            diag_move(n->importer->diag, &b[k].held.faults);
         else
-            diag_free(&b[k].faults);
+            diag_free(&b[k].held.faults);
     }
     if (both_dead) return import_fail(n, "neither of its branches can be imported");
     if (dead && b[b[0].dead].region) {
         diag_warning(n->importer->diag,
             "node '%s' (If): '%s' does not fit the model and is left out; the program checks that it is not chosen",
-            short_name(n->importer, n->b.label), branches[b[1].dead]);
+            short_name(n->importer, n->b.label), if_branches[b[1].dead]);
         take_branch(n, cond, b[b[0].dead].region, b[1].dead);
         return true;
     }

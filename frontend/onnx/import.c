@@ -208,7 +208,12 @@ bool import_nodes(Importer *imp, Scope *s, size_t n, Onnx__NodeProto **nodes) {
     imp->scope = s;
     bool ok = true;
     for (size_t i = 0; i < n; i++) ok &= declare_outputs(imp, s, nodes[i]);
-    for (size_t i = 0; i < n && !imp->stopped; i++) ok &= import_node(imp, s, nodes[i]);
+    for (size_t i = 0; i < n && !imp->stopped; i++) {
+        ok &= import_node(imp, s, nodes[i]);
+        if (!imp->split) continue;
+        ok &= split_rest(imp, s, nodes[i], n - i - 1, nodes + i + 1);
+        break;
+    }
     imp->scope = around;
     return ok && !imp->stopped;
 }
@@ -266,6 +271,9 @@ static bool import_once(Importer *imp) {
     imp->decided_at_fault = -1;
     imp->unsupported.n = imp->unsupported.cap = 0;
     Scope *s = scope_new(imp, NULL, &call, g->body);
+    s->is_model = true;
+    imp->split = NULL;
+    imp->splits = 0;
     bool ok = import_initializers(imp, s, p->graph);
     ok &= import_inputs(imp, s);
     ok &= import_nodes(imp, s, p->graph->n_node, p->graph->node);

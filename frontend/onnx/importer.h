@@ -6,6 +6,8 @@
 //   input.c     the model's inputs, dimensions and state ties
 //   attr.c      attributes of a node against its row
 //   check.c     faults, and the checks that import functions share
+//   control.c   If
+//   split.c     the rest of the model behind each branch of an If
 //   subgraph.c  graphs in attributes, into a region of their own or in place
 #ifndef MLC_IMPORTER_H
 #define MLC_IMPORTER_H
@@ -51,11 +53,19 @@ typedef struct Scope {
     Region *region;      // where its nodes go
     Call *call;
     int depth;      // scopes around it, callers' included
+    bool is_model;  // of the model's own nodes
     Binding *table; // open addressing, a power of two
     int n, cap;
 } Scope;
 
 enum { MAX_DECISIONS = 20, MAX_RUNS = 256, MAX_SCOPES = 100, MAX_NODES = 1 << 18, MAX_FAULTS = 100 };
+
+// An If whose branches differ in type or rank, met among the model's nodes: what follows is imported behind each (split.c).
+typedef struct {
+    ImportNode node;
+    Value *cond;
+    Region *branch[2];
+} Split;
 
 typedef struct Importer {
     Model *model;
@@ -70,7 +80,15 @@ typedef struct Importer {
     int nchosen, decided;
     int decided_at_fault;          // decided when the first fault was found, -1: none yet
     VEC(const char *) unsupported; // operators already reported
+    Split *split;                  // set by a node: the nodes behind it are to be split
+    int splits;                    // around the nodes at hand
 } Importer;
+
+// Faults of a part that may turn out not to be needed.
+typedef struct {
+    Importer before;
+    Diag faults;
+} Held;
 
 // ---- scope.c ----
 Scope *scope_new(Importer *imp, Scope *outer, Call *call, Region *region);
@@ -91,6 +109,19 @@ bool import_initializers(Importer *imp, Scope *s, const Onnx__GraphProto *g);
 // The value that name stands for at the end of scope s; NULL after a fault (`what` names the thing that wants it).
 Value *import_output(Importer *imp, Scope *s, const char *name, const char *what);
 const char *short_name(Importer *imp, const char *name); // at most 100 bytes of it, for messages
+
+// ---- control.c ----
+extern const char *const if_branches[2];
+void if_check(ImportNode *n, Value *cond, bool want); // leaves the program unless the condition is `want`
+void faults_hold(Importer *imp, Held *h);
+// Ends the holding of a part that is imported (ok) or not. true: the part is at fault by itself, h->faults holds its messages; false: its
+// messages are the importer's. Faults after a decision inside of it are the decision's: they stay faults.
+bool faults_release(Importer *imp, Held *h, bool ok);
+
+// ---- split.c ----
+bool split_begin(ImportNode *n, Value *cond, Region *const *branch); // false: not here
+// The nodes behind p, whose split is imp->split: binds the model's outputs in s. false after a fault.
+bool split_rest(Importer *imp, Scope *s, const Onnx__NodeProto *p, size_t n, Onnx__NodeProto **nodes);
 
 // ---- function.c ----
 const Onnx__FunctionProto *function_find(const Importer *imp, const Onnx__NodeProto *p); // NULL when the model has none such

@@ -236,6 +236,29 @@ def conv_transpose_cases():
         yield one_node(f"test_own_conv_transpose_{name}", node, inputs, {"y": conv_transpose(*inputs.values(), strides, dilations, pads, extra, group)})
 
 
+def if_ranks():
+    """Branches of different rank, twice in a row: what follows is computed behind each."""
+    rng = np.random.default_rng(4)
+    values = [rng.standard_normal(shape).astype(np.float32) for shape in ((), (3,), (2, 1), (2, 3))]
+    info = lambda name, shape, kind=onnx.TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, shape)  # noqa: E731
+
+    def pick(name, condition, first, second):
+        branches = [helper.make_graph([helper.make_node("Identity", [v], [f"{name}_{v}"])], v, [], [info(f"{name}_{v}", None)]) for v in (first, second)]
+        return helper.make_node("If", [condition], [name], then_branch=branches[0], else_branch=branches[1])
+
+    nodes = [pick("p", "a", "v0", "v1"), helper.make_node("Neg", ["p"], ["m"]), pick("q", "b", "v2", "v3"),
+        helper.make_node("Add", ["x", "m"], ["s"]), helper.make_node("Mul", ["s", "q"], ["y"])]  # fmt: skip
+    bools = onnx.TensorProto.BOOL
+    weights = [onnx.numpy_helper.from_array(v, f"v{i}") for i, v in enumerate(values)]
+    graph = helper.make_graph(nodes, "if_ranks", [info("x", (2, 3)), info("a", (), bools), info("b", (), bools)], [info("y", (2, 3))], weights)
+    x = rng.standard_normal((2, 3)).astype(np.float32)
+    sets = [
+        ([x, np.array(a), np.array(b)], [(x - values[0 if a else 1]) * values[2 if b else 3]])
+        for a in (True, False) for b in (True, False)
+    ]  # fmt: skip
+    yield Case("test_own_if_ranks", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), sets)
+
+
 def collect():
     yield from global_lp_pool()
     yield from qlinear_cases()
@@ -244,3 +267,4 @@ def collect():
     yield from ml_cases()
     yield from roi_cases()
     yield from conv_transpose_cases()
+    yield from if_ranks()
