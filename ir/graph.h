@@ -272,8 +272,8 @@ void graph_replace(Graph *g, Value *a, Value *b);
 void graph_count_uses(const Graph *g, int *uses); // uses[Value.id], yields included; array of g->nvalues
 void graph_remove_dead(Graph *g);
 // Another piece of the same model, by the ONNX names of tensors outside of branches and loops: `inputs` become parameters, what only they
-// needed goes, parameters nobody needs too; with noutputs > 0 the outputs are exactly `outputs` (and the next values of states); `taps` are
-// further outputs. false after diag_error.
+// needed goes, parameters nobody needs too (but those that alone tell a dimension in use); with noutputs > 0 the outputs are exactly
+// `outputs` (and the next values of states); `taps` are further outputs. false after diag_error.
 typedef struct {
     const char *const *inputs, *const *outputs, *const *taps;
     int ninputs, noutputs, ntaps;

@@ -168,15 +168,72 @@ static bool is_state(const Graph *g, const Value *v) {
     return false;
 }
 
+// ---- inputs that only tell a dimension ----
+typedef struct {
+    const Dim *sym;
+    bool found;
+} Mention;
+
+static void mention(void *ctx, const Dim *sym) {
+    Mention *m = ctx;
+    m->found |= sym == m->sym;
+}
+static void mention_list(Mention *m, const Dim *const *dims, int n) {
+    for (int i = 0; i < n; i++) dim_symbols(dims[i], mention, m);
+}
+static void mention_expr(void *ctx, const Expr *e) {
+    if (e->dim) dim_symbols(e->dim, mention, ctx);
+}
+static void mention_node(void *ctx, Node *n) {
+    Mention *m = ctx;
+    mention_list(m, n->dims.data, n->dims.n);
+    mention_list(m, n->index.data, n->index.n);
+    mention_list(m, n->guard.data, n->guard.n);
+    for (int i = 0; i < n->nout; i++) mention_list(m, n->out[i]->shape, n->out[i]->rank);
+    const Expr *bodies[] = {n->body, n->score, n->prob};
+    for (int i = 0; i < 3; i++)
+        if (bodies[i]) expr_visit(bodies[i], mention_expr, m);
+}
+
+typedef struct {
+    Cut *c;
+    const int *uses;
+    const Value *param;
+    bool needed;
+} Tells;
+
+static void tells(void *ctx, const Dim *sym) {
+    Tells *t = ctx;
+    Region *r = t->c->g->body;
+    Mention elsewhere = {sym, false}, used = {sym, false};
+    for (int i = 0; i < r->params.n; i++) {
+        const Value *v = r->params.data[i];
+        if (t->uses[v->id] || v->out < t->param->out) mention_list(&elsewhere, v->shape, v->rank);
+    }
+    graph_walk(r, mention_node, &used);
+    t->needed |= used.found && !elsewhere.found;
+}
+
+// An unused parameter stays where nothing else gives the value of a dimension that is still in use.
+static bool tells_dimension(Cut *c, const int *uses, const Value *v) {
+    Tells t = {c, uses, v, false};
+    for (int i = 0; i < v->rank; i++) dim_symbols(v->shape[i], tells, &t);
+    return t.needed;
+}
+
 static void drop_inputs(Cut *c) {
     Region *r = c->g->body;
     int *uses = ARENA_ARRAY(c->arena, int, c->g->nvalues + 1), kept = 0;
+    bool *stays = ARENA_ARRAY(c->arena, bool, r->params.n + 1);
     graph_count_uses(c->g, uses);
     for (int i = 0; i < r->params.n; i++) {
         Value *v = r->params.data[i];
-        if (!uses[v->id] && !is_state(c->g, v)) continue;
-        v->out = kept;
-        r->params.data[kept++] = v;
+        stays[i] = uses[v->id] || is_state(c->g, v) || tells_dimension(c, uses, v);
+    }
+    for (int i = 0; i < r->params.n; i++) {
+        if (!stays[i]) continue;
+        r->params.data[i]->out = kept;
+        r->params.data[kept++] = r->params.data[i];
     }
     r->params.n = kept;
 }
