@@ -120,6 +120,8 @@ static bool both_branches(ImportNode *n, Value *cond, Branch *b) {
     if (!agree(n, then, otherwise)) {
         if (split_begin(n, cond, (Region *const[]){then, otherwise})) return true;
         int choice = import_decide(n, 2);
+        diag_warning(n->importer->diag, "node '%s' (If): its branches differ in type or rank; the program checks that '%s' is chosen",
+            short_name(n->importer, n->b.label), if_branches[choice]);
         take_branch(n, cond, b[choice].region, choice == 0);
         return true;
     }
