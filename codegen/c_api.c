@@ -121,7 +121,8 @@ static void header_sizes(C *c, Str *s) {
             LAYOUT_ALIGN);
     for (int i = 0; i < c->l->nregions; i++) {
         const LayoutRegion *r = &c->l->regions[i];
-        str_printf(s, "#define %s_REGION_%s_BYTES %zu // env->regions[%d], aligned to %d\n", u, r->cname, r->bytes, i, LAYOUT_ALIGN);
+        str_printf(s, "#define %s_REGION_%s %d // its place in env->regions and env->region_bytes\n", u, r->cname, i);
+        str_printf(s, "#define %s_REGION_%s_BYTES %zu // aligned to %d\n", u, r->cname, r->bytes, LAYOUT_ALIGN);
     }
 }
 
@@ -368,8 +369,10 @@ static void run_env_function(C *c) {
         CODE_ARENA);
     if (c->o->weights == WEIGHTS_BLOB) check(c, c_fmt(c, "%s_weights_differ(e.weights, e.weights_bytes)", p), CODE_WEIGHTS);
     if (c->l->nregions) check(c, "e.regions == NULL", CODE_ARENA);
-    for (int i = 0; i < c->l->nregions; i++)
+    for (int i = 0; i < c->l->nregions; i++) {
+        check(c, c_fmt(c, "e.region_bytes != NULL && e.region_bytes[%d] < %zu", i, c->l->regions[i].bytes), CODE_ARENA);
         check(c, c_fmt(c, "e.regions[%d] == NULL || ((uintptr_t)e.regions[%d] & %d) != 0", i, i, LAYOUT_ALIGN - 1), CODE_ARENA);
+    }
     if (c->l->nstates) check(c, c_fmt(c, "e.state == NULL || ((uintptr_t)e.state & %d) != 0", LAYOUT_ALIGN - 1), CODE_POINTER);
     if (c->l->allocates) check(c, "e.alloc == NULL || e.dealloc == NULL", CODE_MEMORY);
     if (c->o->nlevels)

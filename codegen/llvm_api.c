@@ -287,6 +287,22 @@ static LLVMValueRef own_env(Emit *e, LLVMValueRef env) {
     return own;
 }
 
+// Where the caller states what the regions hold, that is enough.
+static void check_region_bytes(Emit *e, LLVMValueRef env) {
+    const Layout *l = e->layout;
+    LLVMValueRef stated = llvm_env_field(e, env, ENV_REGION_BYTES);
+    LLVMBasicBlockRef given = llvm_block(e, "given"), done = llvm_block(e, "regions");
+    LLVMBuildCondBr(e->b, there(e, stated), given, done);
+    llvm_at(e, given);
+    for (int i = 0; i < l->nregions; i++) {
+        LLVMValueRef at = llvm_int(e->idx, i), place = LLVMBuildInBoundsGEP2(e->b, e->size, stated, &at, 1, "");
+        LLVMValueRef have = LLVMBuildLoad2(e->b, e->size, place, ""), need = llvm_int(e->size, (int64_t)l->regions[i].bytes);
+        return_unless(e, LLVMBuildICmp(e->b, LLVMIntUGE, have, need, ""), CODE_ARENA);
+    }
+    LLVMBuildBr(e->b, done);
+    llvm_at(e, done);
+}
+
 static void check_memory(Emit *e, LLVMValueRef env, LLVMValueRef bytes) {
     const Layout *l = e->layout;
     LLVMValueRef base = llvm_env_field(e, env, ENV_ARENA),
@@ -294,7 +310,10 @@ static void check_memory(Emit *e, LLVMValueRef env, LLVMValueRef bytes) {
     fits = both(e, both(e, fits, there(e, base)), llvm_aligned(e, base, LAYOUT_ALIGN));
     return_unless(e, LLVMBuildOr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, bytes, llvm_int(e->size, 0), ""), fits, ""), CODE_ARENA);
     LLVMValueRef regions = l->nregions ? llvm_env_field(e, env, ENV_REGIONS) : NULL;
-    if (regions) return_unless(e, there(e, regions), CODE_ARENA);
+    if (regions) {
+        return_unless(e, there(e, regions), CODE_ARENA);
+        check_region_bytes(e, env);
+    }
     for (int i = 0; i < l->nregions; i++) {
         LLVMValueRef r = llvm_pointer_in(e, regions, i);
         return_unless(e, both(e, there(e, r), llvm_aligned(e, r, LAYOUT_ALIGN)), CODE_ARENA);

@@ -48,6 +48,7 @@ typedef enum {
     ENV_USER,
     ENV_SEED,
     ENV_HOOK,
+    ENV_REGION_BYTES,
     ENV_FIELDS
 } EnvField;
 

@@ -11,7 +11,7 @@
 // ---- env ----
 LLVMTypeRef llvm_env_type(Emit *e) {
     LLVMTypeRef z = e->size, p = e->ptr;
-    LLVMTypeRef fields[ENV_FIELDS] = {z, p, z, p, p, z, p, p, p, p, p, p, p, e->i64, p};
+    LLVMTypeRef fields[ENV_FIELDS] = {z, p, z, p, p, z, p, p, p, p, p, p, p, e->i64, p, p};
     return LLVMStructTypeInContext(e->ctx, fields, ENV_FIELDS, 0);
 }
 

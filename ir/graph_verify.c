@@ -5,9 +5,12 @@
 //   3 a value knows its definition, has a type, a rank up to GRAPH_MAX_RANK and extents that are not poison and not provably negative
 //   4 fields that the row does not name are empty
 //   5 Dims mention known symbols only: the graph's, of data only once defined, the output's axes (with their extents) and v0 … where they
-//   are allowed 6 a const has a constant shape and exactly its bytes 7 dims is an i64 vector or scalar of its Dims 8 a map's body has the
-//   output's type, takes the inputs' types, uses scalar functions, dims and arguments only; inputs broadcast to the output 9 a view has one
-//   index per input axis and keeps the type
+//     are allowed
+//   6 a const has a constant shape and exactly its bytes
+//   7 dims is an i64 vector or scalar of its Dims
+//   8 a map's body has the output's type, takes the inputs' types, uses scalar functions, dims and arguments only; inputs broadcast to the
+//     output
+//   9 a view has one index per input axis and keeps the type
 //  10 a reshape keeps type and size
 //  11 a concat's inputs agree but along its axis, where the extents add up
 //  12 gather and scatter: integer indices, one symbol v<i> each, one index per axis of input 0, types kept, kind known

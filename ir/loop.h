@@ -40,10 +40,12 @@
 //   let x: T = EXPR   (an idx scalar becomes a symbol usable in indices; `let j: idx 0..n-1 = …` states its bounds, inclusive)
 //   var x: T = EXPR   set x = EXPR   tile acc[6, 2]: f32x8 = EXPR   set acc[i, j] = EXPR
 //   buf[i] = EXPR   buf[i : 8] = EXPR   buf[i : 8 : 4] = EXPR (strided)   buf[i @ offs] = EXPR (scatter, lanes in order)   … ? MASK
-//   buf.f16[i] = EXPR local buf: T[n]   (n constant; zeroed only by code) check EXPR else CODE @node       leaves the program with -(CODE +
-//   256*node); CODE is a name of status_name call k(buf, …) [parallel]        main only; parallel: k's outermost statement is a `parallel`
-//   loop, the pool may run its iterations in any grouping team t of n { … barrier … }      only as a kernel's single outermost statement; t
-//   is the member's number; `local` inside is per member
+//   buf.f16[i] = EXPR                an access of another type
+//   local buf: T[n]                  n constant; zeroed only by code
+//   check EXPR else CODE @node       leaves the program with -(CODE + 256*node); CODE is a name of status_name
+//   call k(buf, …) [parallel]        main only; parallel: k's outermost statement is a `parallel` loop, the pool may run its iterations in
+//                                    any grouping
+//   team t of n { … barrier … }      only as a kernel's single outermost statement; t is the member's number; `local` inside is per member
 //     A barrier stands in the team's block or in seq loops of it that are the same for all members, and no let, var or tile of such a block
 //     is used across a barrier: so one thread can run the parts between barriers member after member with the same result.
 //   size s = EXPR                    main only: defines the data dim s

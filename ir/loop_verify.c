@@ -1,26 +1,27 @@
 // The rules of a legal Program. Passes, printers and the interpreter rely on all of them; a message names the rule's number.
 //
 //  1 A name is a word (those of dims may be any text), not reserved, and defined once in its function; a kernel does not define a name of
-//  the
-//    model's or main's symbols.
-//  2 A name is used after its definition and inside the block of it. States of a reduce live on behind it; combine sees no name of the
-//  body. 3 Each expression node has the type that expr_check asks for; the value's type is the place's; there is no a0, a1, …. 4 Indices do
-//  not overflow their coefficients and mention no axis; a step is positive; an unrolled loop has a constant number of iterations. 5 A tile
-//  is indexed by constants and symbols of unrolled loops with constant bounds only, inside its extents. 6 Only variables, states and tiles
-//  are set. 7 A break stands in a seq for or a while, with no other kind of loop in between. 8 A team is the only statement of its kernel;
-//  barriers stand in its block or in seq loops that are the same for all members, and no name of
-//    such a block is used across a barrier.
+//    the model's or main's symbols.
+//  2 A name is used after its definition and inside the block of it. States of a reduce live on behind it; combine sees no name of the body.
+//  3 Each expression node has the type that expr_check asks for; the value's type is the place's; there is no a0, a1, ….
+//  4 Indices do not overflow their coefficients and mention no axis; a step is positive; an unrolled loop has a constant number of
+//    iterations.
+//  5 A tile is indexed by constants and symbols of unrolled loops with constant bounds only, inside its extents.
+//  6 Only variables, states and tiles are set.
+//  7 A break stands in a seq for or a while, with no other kind of loop in between.
+//  8 A team is the only statement of its kernel; barriers stand in its block or in seq loops that are the same for all members, and no name
+//    of such a block is used across a barrier.
 //  9 A parallel loop is a par loop and the only statement of its kernel; only such kernels are called `parallel`.
 // 10 A parameter that is read is `in`, one that is written `out`; inputs and constants are not written.
 // 11 No access can be proven to lie outside its buffer.
 // 12 A par loop sets no variable or tile from outside of it, a reduce only its states (and those of the reduces around it), a combine its
-// states. 13 Calls, sizes, alloc and free stand in main; teams, barriers, tiles, locals and parallel loops do not. 14 A call passes one
-// buffer a parameter, of its type, not smaller; the symbols its kernel and its buffers need are defined; a parameter that
-//    is written and disjoint shares its buffer with no other.
+//    states.
+// 13 Calls, sizes, alloc and free stand in main; teams, barriers, tiles, locals and parallel loops do not.
+// 14 A call passes one buffer a parameter, of its type, not smaller; the symbols its kernel and its buffers need are defined; a parameter
+//    that is written and disjoint shares its buffer with no other.
 // 15 A data dim is defined by one size statement.
 // 16 A buffer's shape mentions dims of the model and data dims only; a constant has as many bytes as its shape says; a tied output has the
-// type
-//    and shape of its state.
+//    type and shape of its state.
 // 17 A check has a known code and a node that is not negative.
 #include "loop_verify.h"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLC_ABI 3
+#define MLC_ABI 4
 
 typedef struct mlc_tensor_info {
     const char *name; // C name
@@ -18,11 +18,14 @@ typedef struct mlc_tensor_info {
     int32_t dynamic;          // output: some extent is known only after the run
 } mlc_tensor_info;
 
-// Outputs struct of every model: `void *ptr[noutputs]`, then for each dynamic output in order { size_t capacity (elements); int64_t
-// shape[rank]; }. A null output is not wanted. A tied output lives in the state; where its pointer is not null it gets a copy. Statuses are
-// 0 or -(code + 256 * node), codes as in ir/loop.h; `node` counts the ONNX nodes from 1. Inputs struct: `const void *ptr[ninputs]`. Dims
-// struct: `int64_t d[ndims]` (one int64_t when there are none). All are arrays in disguise. A pool of threads. Models reach it through its
-// own functions, so that a model needs nothing linked; mlc_pool.h makes one.
+// The structs of every model are arrays in disguise:
+//   inputs   `const void *ptr[ninputs]`
+//   outputs  `void *ptr[noutputs]`, then for each dynamic output in order { size_t capacity (elements); int64_t shape[rank]; }
+//   dims     `int64_t d[ndims]` (one int64_t when there are none)
+// A null output is not wanted. A tied output lives in the state; where its pointer is not null it gets a copy. Statuses are 0 or
+// -(code + 256 * node): the codes stand in the model's header, `node` counts the ONNX nodes from 1.
+
+// A pool of threads. Models reach it through its own functions, so that a model needs nothing linked; mlc_pool.h makes one.
 typedef struct mlc_pool {
     int32_t threads; // how many work at the same time, the calling one included
     // Runs fn(ctx, i) for each i in 0..n-1 in any order and grouping, returns when all are done. Never called from inside fn.
@@ -34,7 +37,7 @@ typedef struct mlc_env {
     size_t struct_size; // sizeof(mlc_env) of the caller
     void *arena;        // arena_bytes(dims, threads) bytes, aligned to 64
     size_t arena_bytes;
-    void *const *regions; // named memory regions in the order of the header, NULL: none
+    void *const *regions; // named memory regions: region R of model M at [M_REGION_R]; NULL: none
     const void *weights;
     size_t weights_bytes;
     void *state;           // PREFIX_STATE_BYTES, initialised by PREFIX_state_init
@@ -50,6 +53,7 @@ typedef struct mlc_env {
     // kernel's node. `kernel` counts from 0 in the order of the table and of the list in the model's header; a kernel that runs several
     // times has one number.
     int32_t (*hook)(void *user, int32_t kernel, int32_t phase);
+    const size_t *region_bytes; // what each of `regions` holds: too little is an error; NULL: not checked
 } mlc_env;
 
 typedef struct mlc_model_info {

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-SHAPE, ARENA, CAPACITY, POINTER, CANCELLED = 1, 2, 5, 8, 10  # status codes, see ir/loop.h
+SHAPE, ARENA, CAPACITY, POINTER, CANCELLED = 1, 2, 5, 8, 10  # status codes, see ir/status.def
 CTYPES = {"float32": "float", "float64": "double", "float16": "uint16_t", "bool": "uint8_t"}
 
 
@@ -148,6 +148,9 @@ class Writer:
         for r in range(len(self.regions)):
             self.with_field(f"regions[{r}]", "NULL", self.run_env(), ARENA, f"no region {r}")
             self.with_field(f"regions[{r}]", f"(unsigned char *)regions[{r}] + 1", self.run_env(), ARENA, f"region {r} offset by one")
+            self.line(f"region_bytes[{r}]--;")
+            self.refused(self.run_env(), ARENA, f"region {r} a byte short")
+            self.line(f"region_bytes[{r}]++;")
         if self.regions:
             self.line("env.regions = NULL;")
             self.refused(self.run_env(), ARENA, "no regions")
@@ -294,6 +297,8 @@ class Writer:
         if self.regions:
             self.line(f"void *regions[] = {{{', '.join(f'own({b})' for b in self.regions)}}};")
             self.line("env.regions = regions;")
+            self.line(f"size_t region_bytes[] = {{{', '.join(self.regions)}}};")
+            self.line("env.region_bytes = region_bytes;")
         if self.case.state:
             self.line(f"env.state = own({n.upper()}_STATE_BYTES);")
             self.line(f"{n}_state_init(env.state);")
