@@ -57,6 +57,15 @@ static double kernel_median(const Profile *f, int kernel, double *room) {
     return median(room, f->runs);
 }
 
+static double outside_median(const Profile *f, double *room) {
+    int n = f->program->kernels.n;
+    for (int r = 0; r < f->runs; r++) {
+        room[r] = f->run_times[r];
+        for (int i = 0; i < n; i++) room[r] -= f->times[r * n + i];
+    }
+    return median(room, f->runs);
+}
+
 typedef struct {
     const Program *p;
     const int64_t *dims;
@@ -97,6 +106,7 @@ void profile_close(Profile *f, const int64_t *dims) {
         add_cost(&f->cost, &r->cost, 1);
         f->kernel_ms += r->ms;
     }
+    f->outside_ms = outside_median(f, room);
     f->run_ms = median(f->run_times, f->runs);
     qsort(f->rows, (size_t)f->n, sizeof *f->rows, slower_first);
 }
@@ -111,9 +121,9 @@ static double ratio(double a, double b) {
     return b > 0 ? a / b : 0;
 }
 
-static Rates rates_of(const KernelCost *c, double ms, double run_ms, const MachineSpeed *m) {
+static Rates rates_of(const KernelCost *c, double ms, double all_ms, const MachineSpeed *m) {
     double gflops = ratio(c->flops, ms * 1e6), gbs = ratio(c->read + c->written, ms * 1e6);
-    return (Rates){ratio(ms, run_ms), gflops, ratio(gflops, m->gflops), gbs, ratio(gbs, m->gbs), ratio(c->scalar, c->flops + c->iops)};
+    return (Rates){ratio(ms, all_ms), gflops, ratio(gflops, m->gflops), gbs, ratio(gbs, m->gbs), ratio(c->scalar, c->flops + c->iops)};
 }
 
 static int name_width(const Profile *f) {
@@ -136,13 +146,14 @@ void profile_print(const Profile *f, const MachineSpeed *m) {
         "scalar", "calls", "nodes");
     for (int i = 0; i < f->n; i++) {
         const ProfileRow *r = &f->rows[i];
-        Rates s = rates_of(&r->cost, r->ms, f->run_ms, m);
+        Rates s = rates_of(&r->cost, r->ms, f->kernel_ms + f->outside_ms, m);
         print_row(width, r->kernel->name, r->ms, &s, r->calls, r->kernel->label ? r->kernel->label : "");
         calls += r->calls;
     }
-    Rates all = rates_of(&f->cost, f->kernel_ms, f->run_ms, m);
+    Rates all = rates_of(&f->cost, f->kernel_ms, f->kernel_ms + f->outside_ms, m);
     print_row(width, "total", f->kernel_ms, &all, calls, "");
-    printf("a run with hooks takes %.4f ms, %.4f of them outside of kernels (%d runs)\n", f->run_ms, f->run_ms - f->kernel_ms, f->runs);
+    printf("%-*s %10.4f %6.1f%%\n", width, "outside", f->outside_ms, 100 * ratio(f->outside_ms, f->kernel_ms + f->outside_ms));
+    printf("medians of %d runs with hooks, a whole run takes %.4f ms\n", f->runs, f->run_ms);
     printf("this machine (%s, %d thread%s): fma peak %.1f GFLOP/s, read bandwidth from memory %.1f GB/s\n", m->target, m->threads,
         m->threads > 1 ? "s" : "", m->gflops, m->gbs);
     printf("scalar work: %.2f%% of the model's %.4g operations\n", 100 * all.scalar, f->cost.flops + f->cost.iops);
@@ -152,7 +163,7 @@ void profile_json(Str *s, const Profile *f, const MachineSpeed *m) {
     str_add(s, ", \"profile\": [");
     for (int i = 0; i < f->n; i++) {
         const ProfileRow *r = &f->rows[i];
-        Rates x = rates_of(&r->cost, r->ms, f->run_ms, m);
+        Rates x = rates_of(&r->cost, r->ms, f->kernel_ms + f->outside_ms, m);
         str_printf(s, "%s{\"ms\": %.6g, \"share\": %.4g, \"calls\": %d", i ? ", " : "", r->ms, x.share, r->calls);
         str_printf(s, ", \"flops\": %.10g, \"iops\": %.10g, \"read\": %.10g, \"written\": %.10g", r->cost.flops, r->cost.iops, r->cost.read,
             r->cost.written);
@@ -162,6 +173,7 @@ void profile_json(Str *s, const Profile *f, const MachineSpeed *m) {
         json_text(s, "nodes", r->kernel->label ? r->kernel->label : "");
         str_add(s, "}");
     }
-    str_printf(s, "], \"peak_gflops\": %.5g, \"read_gbs\": %.5g, \"scalar_share\": %.4g, \"run_ms\": %.6g, \"kernel_ms\": %.6g", m->gflops,
-        m->gbs, ratio(f->cost.scalar, f->cost.flops + f->cost.iops), f->run_ms, f->kernel_ms);
+    str_printf(s,
+        "], \"peak_gflops\": %.5g, \"read_gbs\": %.5g, \"scalar_share\": %.4g, \"run_ms\": %.6g, \"kernel_ms\": %.6g, \"outside_ms\": %.6g",
+        m->gflops, m->gbs, ratio(f->cost.scalar, f->cost.flops + f->cost.iops), f->run_ms, f->kernel_ms, f->outside_ms);
 }

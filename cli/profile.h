@@ -19,10 +19,11 @@ struct Profile {
     Arena *arena;
     Program *program;
     int n;
-    ProfileRow *rows; // those that ran, the slowest first (after profile_close)
-    KernelCost cost;  // of all rows
-    double run_ms;    // median of a run with hooks
-    double kernel_ms; // sum of the rows' times
+    ProfileRow *rows;  // those that ran, the slowest first (after profile_close)
+    KernelCost cost;   // of all rows
+    double run_ms;     // median of a run with hooks
+    double kernel_ms;  // sum of the rows' times
+    double outside_ms; // median of what a run spends outside of kernels
     // while it is taken
     int runs, cap;
     double *times, *run_times; // [run * kernels + kernel]

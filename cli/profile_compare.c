@@ -125,5 +125,5 @@ void profile_compare_json(Str *s, const Profile *f, const Profile *g) {
         json_text(s, "nodes", x->label);
         str_add(s, "}");
     }
-    str_printf(s, "], \"kernel_ms\": %.6g, \"other_kernel_ms\": %.6g", f->kernel_ms, g->kernel_ms);
+    str_printf(s, "], \"groups_ms\": %.6g, \"other_groups_ms\": %.6g", f->kernel_ms, g->kernel_ms);
 }
