@@ -70,6 +70,9 @@ def main(names):
     for number, model in enumerate(MODELS):
         if names and model.name not in names and not set(names) & set(model.marks):
             continue
+        if model.large and model.name not in names and not os.environ.get("MLC_LARGE"):
+            print(f"left out: {model.name} (large; MLC_LARGE=1 checks it too)")
+            continue
         path = model.file()
         if path is None:
             print(f"left out: {model.name} ({'cannot be fetched' if model.package or model.light else 'its file is not here'})")
