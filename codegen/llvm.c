@@ -311,9 +311,14 @@ static void open_module(Emit *e, LLVMTargetMachineRef tm) {
     types(e);
 }
 
+// The kernels of e's Program that stand in this part.
+static void kernels(Emit *e) {
+    for (int i = 0; i < e->p->kernels.n; i++) llvm_kernel(e, e->p->kernels.data[i], i % e->part.count == e->part.number);
+}
+
 // The kernels of e's Program and its main, which is returned.
 static LLVMValueRef program(Emit *e) {
-    for (int i = 0; i < e->p->kernels.n; i++) llvm_kernel(e, e->p->kernels.data[i]);
+    kernels(e);
     return llvm_main(e);
 }
 
@@ -343,9 +348,9 @@ static bool levels(Emit *e) {
     return true;
 }
 
-LLVMModuleRef llvm_build(
-    const Program *p, const EmitOptions *o, LLVMContextRef ctx, LLVMTargetMachineRef tm, const Target *t, Arena *constants, Diag *d) {
-    Emit e = {.p = p, .o = o, .target = t, .d = d, .arena = arena_new(), .constants = constants, .ctx = ctx};
+LLVMModuleRef llvm_build(const Program *p, const EmitOptions *o, LlvmPart part, LLVMContextRef ctx, LLVMTargetMachineRef tm,
+    const Target *t, Arena *constants, Diag *d) {
+    Emit e = {.p = p, .o = o, .part = part, .target = t, .d = d, .arena = arena_new(), .constants = constants, .ctx = ctx};
     Layout *layout = o->nlevels ? codegen_layout_levels(e.arena, o, o->prefix, d) : codegen_layout(e.arena, p, o->prefix, d);
     if (!layout) {
         arena_free(e.arena);
@@ -355,7 +360,9 @@ LLVMModuleRef llvm_build(
     if (o->weights == WEIGHTS_OBJECT) layout_weights(layout, p, o);
     e.layout = layout;
     open_module(&e, tm);
-    if (!o->nlevels)
+    if (part.number)
+        kernels(&e);
+    else if (!o->nlevels)
         llvm_api(&e, program(&e));
     else if (!levels(&e))
         e.failed = true;

@@ -98,8 +98,10 @@ static LlvmKernel *declare(Emit *e, const Kernel *k) {
 
 static void team(Emit *e, const Kernel *k, const LlvmKernel *lk);
 
-void llvm_kernel(Emit *e, const Kernel *k) {
+void llvm_kernel(Emit *e, const Kernel *k, bool here) {
     LlvmKernel *lk = declare(e, k);
+    if (e->part.count > 1) LLVMSetLinkage(lk->fn, LLVMExternalLinkage);
+    if (!here) return;
     llvm_fn_begin(e, lk->fn, k->node);
     int np = k->params.n, ns = lk->syms.n;
     for (int i = 0; i < np; i++) llvm_bind(e, &k->params.data[i]->var, LLVMGetParam(lk->fn, (unsigned)i));

@@ -31,6 +31,12 @@ void valuemap_clear(ValueMap *m);
 
 typedef struct Emit Emit;
 
+// One of `count` modules that make up a Program: each has the bodies of the kernels whose number leaves `number`, the first one all else.
+typedef struct {
+    int number, count;
+} LlvmPart;
+static const LlvmPart llvm_whole = {0, 1};
+
 // Fields of mlc_env (runtime/abi.h), in order.
 typedef enum {
     ENV_STRUCT_SIZE,
@@ -63,6 +69,7 @@ typedef struct {
 } EmitFn;
 
 struct Emit {
+    LlvmPart part;
     const Program *p;
     const EmitOptions *o;
     const Target *target;
@@ -132,12 +139,12 @@ typedef enum { FN_KERNEL, FN_COLD, FN_BASE, FN_EXPORTED } FnKind;
 LLVMValueRef llvm_function(Emit *e, const char *name, LLVMTypeRef type, FnKind kind);
 void llvm_fn_attribute(Emit *e, LLVMValueRef fn, const char *name, const char *value); // value NULL: not a string attribute
 void llvm_param_attribute(Emit *e, LLVMValueRef fn, int param, const char *name);
-// The whole module; NULL after diag_error. The caller disposes of it, then of its context. constants: see Emit.
-LLVMModuleRef llvm_build(
-    const Program *p, const EmitOptions *o, LLVMContextRef ctx, LLVMTargetMachineRef tm, const Target *t, Arena *constants, Diag *d);
+// The module, or a part of it; NULL after diag_error. The caller disposes of it, then of its context. constants: see Emit.
+LLVMModuleRef llvm_build(const Program *p, const EmitOptions *o, LlvmPart part, LLVMContextRef ctx, LLVMTargetMachineRef tm,
+    const Target *t, Arena *constants, Diag *d);
 
 // ---- llvm_call.c ----
-void llvm_kernel(Emit *e, const Kernel *k);
+void llvm_kernel(Emit *e, const Kernel *k, bool here); // not here: another part has its body
 void llvm_call(Emit *e, const Stmt *s);
 
 // ---- llvm_threads.c ----

@@ -1,11 +1,14 @@
-// The in-process compiler: a Program's module becomes machine code of this process.
+// The in-process compiler: a Program's module becomes machine code of this process, in several parts where there are cores to share them.
 //
-// The object is made by the same code generator as a .o and linked by LLJIT. Constants stay outside of it: they are copied once to aligned
+// Objects are made by the same code generator as a .o and linked by LLJIT. Constants stay outside of it: they are copied once to aligned
 // memory that the code names by address, so that 25 MB of weights neither pass through an object file nor are moved by the linker.
+#define _GNU_SOURCE // sched_getaffinity
 #include "llvm_emit.h"
 #include "../runtime/abi.h"
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
+#include <pthread.h>
+#include <sched.h>
 
 struct LlvmJit {
     LLVMOrcLLJITRef jit;
@@ -21,21 +24,63 @@ static bool failed(LLVMErrorRef err, Diag *d) {
     return true;
 }
 
-static LLVMMemoryBufferRef object_of(
-    const Program *p, const EmitOptions *o, int opt, Arena *constants, LLVMTargetMachineRef tm, const Target *t, Diag *d) {
-    LLVMContextRef ctx = LLVMContextCreate();
-    LLVMModuleRef mod = llvm_build(p, o, ctx, tm, t, constants, d);
-    LLVMMemoryBufferRef object = NULL;
-    char *message = NULL;
-    if (mod && llvm_check(mod, d) && llvm_optimise(mod, tm, opt, d))
-        if (LLVMTargetMachineEmitToMemoryBuffer(tm, mod, LLVMObjectFile, &message, &object))
-            diag_error(d, EXIT_INTERNAL, "LLVM: %s", message);
-    LLVMDisposeMessage(message);
-    if (mod) LLVMDisposeModule(mod);
-    LLVMContextDispose(ctx);
-    return object;
+// ---- objects, made side by side ----
+// A part of the module with what it stands on. Parts are built one after the other, for they share the Program's Dims, and optimised and
+// compiled by a thread each: that is where the time goes.
+typedef struct {
+    LLVMContextRef ctx;
+    LLVMTargetMachineRef tm;
+    LLVMModuleRef mod;
+    LLVMMemoryBufferRef object;
+    int opt;
+    Diag faults;
+    pthread_t thread;
+    bool running;
+} Part;
+
+enum { PARTS_MAX = 8, KERNELS_PER_PART = 6 };
+
+static int parts_of(const Program *p) {
+    cpu_set_t set;
+    int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1, most = p->kernels.n / KERNELS_PER_PART;
+    int n = cpus < most ? cpus : most;
+    return n < 1 ? 1 : n > PARTS_MAX ? PARTS_MAX : n;
 }
 
+static bool part_build(Part *part, LlvmPart which, const Program *p, const EmitOptions *o, Arena *constants, const Target *t, Diag *d) {
+    part->tm = llvm_machine(t, part->opt, true, d);
+    if (!part->tm) return false;
+    part->ctx = LLVMContextCreate();
+    part->mod = llvm_build(p, o, which, part->ctx, part->tm, t, constants, d);
+    return part->mod != NULL;
+}
+
+static void *part_compile(void *arg) {
+    Part *part = arg;
+    char *message = NULL;
+    if (llvm_check(part->mod, &part->faults) && llvm_optimise(part->mod, part->tm, part->opt, &part->faults))
+        if (LLVMTargetMachineEmitToMemoryBuffer(part->tm, part->mod, LLVMObjectFile, &message, &part->object))
+            diag_error(&part->faults, EXIT_INTERNAL, "LLVM: %s", message);
+    LLVMDisposeMessage(message);
+    return NULL;
+}
+
+static void compile_all(Part *part, int n) {
+    for (int i = 1; i < n; i++) part[i].running = pthread_create(&part[i].thread, NULL, part_compile, &part[i]) == 0;
+    for (int i = 0; i < n; i++)
+        if (!part[i].running) part_compile(&part[i]);
+    for (int i = 1; i < n; i++)
+        if (part[i].running) pthread_join(part[i].thread, NULL);
+}
+
+static void part_free(Part *part, Diag *d) {
+    if (part->faults.errors) diag_move(d, &part->faults);
+    if (part->mod) LLVMDisposeModule(part->mod);
+    if (part->ctx) LLVMContextDispose(part->ctx);
+    if (part->tm) LLVMDisposeTargetMachine(part->tm);
+}
+
+// ---- linking ----
 // memcpy, memset and the routines of the compiler's own library come from this process.
 static bool see_process(LLVMOrcLLJITRef jit, Diag *d) {
     LLVMOrcDefinitionGeneratorRef process = NULL;
@@ -45,19 +90,38 @@ static bool see_process(LLVMOrcLLJITRef jit, Diag *d) {
     return true;
 }
 
-// Takes the machine and the object.
-static bool link_object(LlvmJit *j, LLVMTargetMachineRef tm, LLVMMemoryBufferRef object, Diag *d) {
+// Takes the machine.
+static bool open_linker(LlvmJit *j, LLVMTargetMachineRef tm, Diag *d) {
     LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
     LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(tm));
-    if (failed(LLVMOrcCreateLLJIT(&j->jit, builder), d)) {
-        LLVMDisposeMemoryBuffer(object);
-        return false;
-    }
-    if (!see_process(j->jit, d)) {
-        LLVMDisposeMemoryBuffer(object);
-        return false;
-    }
+    return !failed(LLVMOrcCreateLLJIT(&j->jit, builder), d) && see_process(j->jit, d);
+}
+
+// Takes the object.
+static bool link_object(LlvmJit *j, LLVMMemoryBufferRef object, Diag *d) {
     return !failed(LLVMOrcLLJITAddObjectFile(j->jit, LLVMOrcLLJITGetMainJITDylib(j->jit), object), d);
+}
+
+static bool compile_and_link(LlvmJit *j, const Program *p, const EmitOptions *o, int opt, const Target *t, Diag *d) {
+    Part part[PARTS_MAX] = {0};
+    int n = parts_of(p);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        part[i].opt = opt;
+        part[i].faults.file = d->file;
+        ok = part_build(&part[i], (LlvmPart){i, n}, p, o, j->arena, t, d);
+    }
+    if (ok) compile_all(part, n);
+    LLVMTargetMachineRef tm = ok ? llvm_machine(t, opt, true, d) : NULL;
+    ok = tm && open_linker(j, tm, d);
+    for (int i = 0; i < n; i++) {
+        if (part[i].object && ok)
+            ok = link_object(j, part[i].object, d);
+        else if (part[i].object)
+            LLVMDisposeMemoryBuffer(part[i].object);
+        part_free(&part[i], d);
+    }
+    return ok && !d->errors;
 }
 
 LlvmJit *llvm_jit(const Program *p, const EmitOptions *o, int opt, Diag *d) {
@@ -66,16 +130,11 @@ LlvmJit *llvm_jit(const Program *p, const EmitOptions *o, int opt, Diag *d) {
         diag_error(d, EXIT_UNSUPPORTED, "unknown target '%s'", p->target);
         return NULL;
     }
-    LLVMTargetMachineRef tm = llvm_machine(t, opt, true, d);
-    if (!tm) return NULL;
     LlvmJit *j = mem_realloc(NULL, sizeof *j);
     *j = (LlvmJit){.arena = arena_new()};
     EmitOptions with_info = *o;
     with_info.export_info = true;
-    LLVMMemoryBufferRef object = object_of(p, &with_info, opt, j->arena, tm, t, d);
-    if (!object)
-        LLVMDisposeTargetMachine(tm);
-    else if (link_object(j, tm, object, d))
+    if (compile_and_link(j, p, &with_info, opt, t, d))
         j->info = llvm_jit_symbol(j, arena_printf(j->arena, "%s_info", codegen_cname(j->arena, o->prefix)));
     if (j->info) return j;
     if (!d->errors) diag_error(d, EXIT_INTERNAL, "LLVM: the module has no %s_info", o->prefix);

@@ -139,7 +139,7 @@ bool codegen_llvm(const Program *p, const EmitOptions *o, LlvmKind kind, int opt
     LLVMTargetMachineRef tm = llvm_machine(t, opt, false, d);
     if (!tm) return false;
     LLVMContextRef ctx = LLVMContextCreate();
-    LLVMModuleRef mod = llvm_build(p, o, ctx, tm, t, NULL, d);
+    LLVMModuleRef mod = llvm_build(p, o, llvm_whole, ctx, tm, t, NULL, d);
     bool ok = mod && llvm_check(mod, d) && llvm_optimise(mod, tm, opt, d) && write_module(mod, tm, kind, out, d);
     if (mod) LLVMDisposeModule(mod);
     LLVMContextDispose(ctx);

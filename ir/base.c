@@ -306,6 +306,13 @@ void diag_free(Diag *d) {
     str_free(&d->text);
 }
 
+void diag_move(Diag *to, Diag *from) {
+    if (from->text.n) str_addn(&to->text, from->text.data, from->text.n);
+    if (to->errors == 0) to->code = from->code;
+    to->errors += from->errors;
+    diag_free(from);
+}
+
 // ---- files ----
 
 static const char empty_file[1];

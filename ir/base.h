@@ -82,6 +82,7 @@ typedef struct {
 void diag_error(Diag *d, ExitCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void diag_warning(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void diag_free(Diag *d);
+void diag_move(Diag *to, Diag *from); // appends from's messages and frees it
 
 // ---- files ----
 // The whole file, mapped read-only; NULL and a message on failure. file_unmap releases it.

@@ -20,13 +20,6 @@ bool importer_vfault(Importer *imp, ExitCode code, const char *prefix, const cha
     return false;
 }
 
-void diag_move(Diag *to, Diag *from) {
-    if (from->text.n) str_addn(&to->text, from->text.data, from->text.n);
-    if (to->errors == 0) to->code = from->code;
-    to->errors += from->errors;
-    diag_free(from);
-}
-
 bool importer_fault(Importer *imp, ExitCode code, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);

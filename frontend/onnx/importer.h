@@ -102,7 +102,6 @@ Value *tensor_const(Builder *b, const TensorData *t, const char *label);
 // A fault that no node is at. false always.
 bool importer_fault(Importer *imp, ExitCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 bool importer_vfault(Importer *imp, ExitCode code, const char *prefix, const char *fmt, va_list ap);
-void diag_move(Diag *to, Diag *from); // appends from's messages and frees it
 // Nodes in order into s (which becomes imp->scope meanwhile). false when one failed.
 bool import_nodes(Importer *imp, Scope *s, size_t n, Onnx__NodeProto **nodes);
 bool import_initializers(Importer *imp, Scope *s, const Onnx__GraphProto *g);
