@@ -208,7 +208,10 @@ static void write_rows(Tile *t, const char *name, const Dim *extent, int rows, c
     }
     const Dim *rest = dim_mod(d, extent, dim_int(d, rows));
     str_printf(&t->text, "split(%s, %d, %s) jam(%s_i) ", name, rows, tail, name);
-    if (dim_is_int(rest, &n) && n > 1) str_printf(&t->text, "jam(%s_t) ", name);
+    if (dim_is_int(rest, &n)) {
+        if (n > 1) str_printf(&t->text, "jam(%s_t) ", name);
+    } else if (rows > 3) // rows left over go by pairs
+        str_printf(&t->text, "split(%s_t, 2, peel) jam(%s_t_i) ", name, name);
 }
 
 // The loop of the nest whose iterations share most loads; -1 when none shares any.
