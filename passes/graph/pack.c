@@ -93,7 +93,7 @@ static bool prefers_other(DimTable *t, const Letters *l, const Value *other, int
     enum { MANY_VECTORS = 12 };
     const Dim *place = place_of(t, other), *run = own_run(t, l, other, place);
     int64_t n;
-    if (!dim_is_int(run, &n)) return true;
+    if (!dim_is_int(run, &n)) n = INT64_MAX; // many, for all that is known
     if (own < 2 * lanes) return n >= lanes;
     return n >= MANY_VECTORS * lanes && !has_windows(t, l, other, place, n);
 }
