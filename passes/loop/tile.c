@@ -160,7 +160,7 @@ static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int la
     int64_t known;
     for (int r = 1; r <= (rows ? ROWS_MAX : 1) && (r == 1 || fits(rows, r)); r++)
         for (int v = 1; v <= VECTORS_MAX && (v == 1 || fits(columns, v * lanes)); v++) {
-            if (r * v + v + 1 > t->target->registers || r * v * size > CODE_MAX || (panel && v * lanes != panel)) continue;
+            if (r * v + v + 1 >= t->target->registers || r * v * size > CODE_MAX || (panel && v * lanes != panel)) continue;
             Shape s = {row, r, v, 0};
             s.cost = tile_cycles(&m, nrows, nvectors, &s) * (rows && !dim_is_int(rows, &known) ? unknown_rows : 1);
             if (s.cost < best->cost) *best = s;
