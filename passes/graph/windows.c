@@ -3,7 +3,7 @@
 //   view x index(d0, d1, d2 + d4 - 1, …) guard(…) fill 0     =>   p = view x index(d0, d1, d2 - 1, …) guard(…) fill 0   (a buffer)
 //                                                                 view p index(d0, d1, d2 + d4, …)
 // where a contraction or reduction reads the windows. The copy costs one pass over x, the conditions would cost one a multiplication. Left
-// alone: views whose guard is not just "inside x", windows that overlap no neighbour (each element is read once), and targets without
+// alone: views whose guard is not a box, windows that overlap no neighbour (each element is read once), and targets without
 // vectors, whose memory matters more.
 #include "graph_passes.h"
 
@@ -35,15 +35,43 @@ static bool reach_of(DimTable *t, const Dim *index, const Value *out, const Dim 
     return true;
 }
 
-static bool is_guard(DimTable *t, const Node *n, const Dim *d) {
-    for (int i = 0; i < n->index.n; i++)
-        if (d == n->index.data[i] || d == dim_sub(t, dim_addi(t, n->in[0]->shape[i], -1), n->index.data[i])) return true;
+// The part of x that the guards leave: lo..hi along each axis, both inside.
+typedef struct {
+    const Dim *lo[GRAPH_MAX_RANK], *hi[GRAPH_MAX_RANK];
+} Box;
+
+static bool mentions_axis(const Dim *d, DimTable *t, const Value *out) {
+    for (int i = 0; i < out->rank; i++)
+        if (dim_has_symbol(d, dim_axis(t, i, out->shape[i]))) return true;
     return false;
 }
 
-static bool guards_are_edges(DimTable *t, const Node *n) {
+// guard >= 0 says that an index is not below or not above a bound.
+static bool narrow(DimTable *t, const Node *n, const Dim *guard, Box *box) {
+    for (int i = 0; i < n->index.n; i++) {
+        const Dim *index = n->index.data[i], *below = dim_sub(t, index, guard), *above = dim_add(t, index, guard);
+        if (!mentions_axis(index, t, n->out[0])) continue;
+        if (!mentions_axis(below, t, n->out[0])) {
+            box->lo[i] = dim_max(t, box->lo[i], below);
+            return true;
+        }
+        if (!mentions_axis(above, t, n->out[0])) {
+            box->hi[i] = dim_min(t, box->hi[i], above);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool guarded_box(DimTable *t, const Node *n, Box *box) {
+    for (int i = 0; i < n->in[0]->rank; i++) {
+        box->lo[i] = dim_int(t, 0);
+        box->hi[i] = dim_addi(t, n->in[0]->shape[i], -1);
+    }
     for (int i = 0; i < n->guard.n; i++)
-        if (!is_guard(t, n, n->guard.data[i])) return false;
+        if (!narrow(t, n, n->guard.data[i], box)) return false;
+    for (int i = 0; i < n->in[0]->rank; i++)
+        if (dim_ge0(t, dim_addi(t, dim_sub(t, box->hi[i], box->lo[i]), 1)) != YES) return false;
     return true;
 }
 
@@ -57,20 +85,21 @@ static bool pad_apart(void *ctx, Node *n, Builder *b) {
     const Windows *w = ctx;
     DimTable *t = b->g->dims;
     if (n->op != G_view || !n->guard.n || n->in[0]->rank == 0 || n->out[0]->storage.kind != STORE_AUTO) return false;
-    if (!is_windows(w, b->g, n) || !guards_are_edges(t, n)) return false;
+    Box box;
+    if (!is_windows(w, b->g, n) || !guarded_box(t, n, &box)) return false;
     const Value *x = n->in[0], *out = n->out[0];
     const Dim *shape[GRAPH_MAX_RANK], *from_pad[GRAPH_MAX_RANK], *in_pad[GRAPH_MAX_RANK], *guard[2 * GRAPH_MAX_RANK];
     int nguard = 0;
     for (int i = 0; i < x->rank; i++) {
-        const Dim *lo, *hi, *last = dim_addi(t, x->shape[i], -1);
+        const Dim *lo, *hi, *zero = dim_int(t, 0);
         if (!reach_of(t, n->index.data[i], out, &lo, &hi)) return false;
-        const Dim *before = dim_max(t, dim_int(t, 0), dim_sub(t, dim_int(t, 0), lo)),
-                  *after = dim_max(t, dim_int(t, 0), dim_sub(t, hi, last));
-        shape[i] = dim_add(t, x->shape[i], dim_add(t, before, after));
-        from_pad[i] = dim_sub(t, dim_axis(t, i, shape[i]), before);
-        in_pad[i] = dim_add(t, n->index.data[i], before);
-        if (!dim_is(before, 0)) guard[nguard++] = from_pad[i];
-        if (!dim_is(after, 0)) guard[nguard++] = dim_sub(t, last, from_pad[i]);
+        const Dim *before = dim_max(t, zero, dim_sub(t, box.lo[i], lo)), *after = dim_max(t, zero, dim_sub(t, hi, box.hi[i]));
+        const Dim *first = dim_sub(t, box.lo[i], before), *extent = dim_addi(t, dim_sub(t, box.hi[i], box.lo[i]), 1);
+        shape[i] = dim_add(t, extent, dim_add(t, before, after));
+        from_pad[i] = dim_add(t, dim_axis(t, i, shape[i]), first);
+        in_pad[i] = dim_sub(t, n->index.data[i], first);
+        if (!dim_is(before, 0)) guard[nguard++] = dim_sub(t, from_pad[i], box.lo[i]);
+        if (!dim_is(after, 0)) guard[nguard++] = dim_sub(t, box.hi[i], from_pad[i]);
     }
     Value *padded = g_view(b, n->in[0], x->rank, shape, from_pad, nguard, guard, n->fill);
     padded->storage.kind = STORE_BUFFER;
