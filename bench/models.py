@@ -135,6 +135,34 @@ def compare(ours, session, feeds):
     return worst
 
 
+def compile_model(model, path, args, folder, name, options):
+    """The library, opened, and the seconds it took to make."""
+    library = os.path.join(folder, re.sub(r"\W", "_", name) + ".so")
+    command = [MLC, "compile", path, "-o", library, "--target=native", f"--backend={args.backend}", f"--cc={args.cc}", *args.options, *options]
+    begin = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().split("\n")[0])
+    return Compiled(library), time.perf_counter() - begin
+
+
+def medians(engines, args):
+    """Milliseconds of each engine, timed in turn."""
+    counts = []
+    for engine in engines:
+        engine()
+        counts.append(max(1, int(SLICE / max(slice_of(engine, 1), 1e-7))))
+    times = [[] for _ in engines]
+    clock = time.thread_time if args.cpu else time.perf_counter
+    begin = time.perf_counter()
+    for _ in range(args.rounds):
+        for engine, count, list_of in zip(engines, counts, times, strict=True):
+            list_of.append(slice_of(engine, count, clock))
+        if time.perf_counter() - begin > args.seconds and len(times[0]) > 2:
+            break
+    return [statistics.median(t) * 1e3 for t in times]
+
+
 def measure(model, args, folder):
     path = model.file()
     if path is None:
@@ -143,34 +171,22 @@ def measure(model, args, folder):
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    library = os.path.join(folder, re.sub(r"\W", "_", model.name) + ".so")
-    command = [MLC, "compile", path, "-o", library, "--target=native", f"--backend={args.backend}", f"--cc={args.cc}", *args.options]
-    begin = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip().split("\n")[0])
-    compile_seconds = time.perf_counter() - begin
-    compiled = Compiled(library)
+    compiled, seconds = compile_model(model, path, args, folder, model.name, [])
+    if args.peer == "fixed" and compiled.ndims == 0:
+        return
     for number in range(len(model.sets)):
         feeds = model.feeds(number)
         run, outputs, keep = compiled.bind(feeds)
-        peer = lambda: session.run(None, feeds)  # noqa: B023
         run()
         difference = compare(outputs(), session, feeds)
-        counts = []
-        for engine in run, peer:
-            engine()
-            counts.append(max(1, int(SLICE / max(slice_of(engine, 1), 1e-7))))
-        ours, theirs = [], []
-        clock = time.thread_time if args.cpu else time.perf_counter
-        begin = time.perf_counter()
-        for _ in range(args.rounds):
-            ours.append(slice_of(run, counts[0], clock))
-            theirs.append(slice_of(peer, counts[1], clock))
-            if time.perf_counter() - begin > args.seconds and len(ours) > 2:
-                break
-        yield number, statistics.median(theirs) * 1e3, statistics.median(ours) * 1e3, difference, compile_seconds
-        del keep
+        peer, kept = lambda: session.run(None, feeds), None  # noqa: B023
+        if args.peer == "fixed":
+            shapes = [f"--shape={name}={'x'.join(map(str, value.shape))}" for name, value in feeds.items() if value.ndim]
+            fixed, _ = compile_model(model, path, args, folder, f"{model.name}_{number}", shapes)
+            peer, _, kept = fixed.bind(feeds)
+        ours, theirs = medians([run, peer], args)
+        yield number, theirs, ours, difference, seconds
+        del keep, kept
 
 
 def main():
@@ -180,12 +196,14 @@ def main():
     parser.add_argument("--cc", default="cc -O2", help="C compiler with flags, for --backend=c")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=6, help="at most about so long a row")
+    parser.add_argument("--peer", choices=("ort", "fixed"), default="ort",
+        help="fixed: in place of ONNX Runtime a build of mlc for just these sizes; models without free dimensions are left out")  # fmt: skip
     parser.add_argument("--cpu", action="store_true", help="the thread's own time instead of the clock's, for a loaded machine")
     parser.add_argument("--option", dest="options", action="append", default=[], help="passed on to mlc compile")
     args = parser.parse_args()
     names = set(args.names or ["S"])
     rows, failed = [], False
-    print("| model | set | ORT ms | mlc ms | ratio | difference | compile s |\n|-|-|-|-|-|-|-|")
+    print(f"| model | set | {'ORT' if args.peer == 'ort' else 'fixed'} ms | mlc ms | ratio | difference | compile s |\n|-|-|-|-|-|-|-|")
     with tempfile.TemporaryDirectory() as folder:
         for model in MODELS:
             if not (model.name in names or names & set(model.marks)) or model.state:
