@@ -58,12 +58,14 @@ static bool condition_guards(DimTable *t, const Value *cond, bool want, Guards *
     return x && y && compare_guards(t, e->op, x, y, want, g);
 }
 
-void if_check(ImportNode *n, Value *cond, bool want) {
+bool if_check(ImportNode *n, Value *cond, bool want) {
     Guards g = {.n = 0};
-    if (condition_guards(n->dims, cond, want, &g))
+    bool sizes = condition_guards(n->dims, cond, want, &g);
+    if (sizes)
         g_check(&n->b, NULL, g.n, g.list, CODE_SHAPE);
     else
         g_check(&n->b, want ? cond : g_map1(&n->b, X_not, cond), 0, NULL, CODE_ASSERT);
+    return sizes;
 }
 
 // ---- branches ----
@@ -107,11 +109,12 @@ static bool agree(const ImportNode *n, const Region *x, const Region *y) {
     return true;
 }
 
-// Branch `which` in place of the node; its outputs.
-static void take_branch(ImportNode *n, Value *cond, Region *r, bool want) {
-    if_check(n, cond, want);
+// A branch in place of the node; its outputs. As if_check.
+static bool take_branch(ImportNode *n, Value *cond, Region *r, bool want) {
+    bool sizes = if_check(n, cond, want);
     region_splice(n->b.region, r);
     for (int i = 0; i < n->nout; i++) n->out[i] = r->yields.data[i];
+    return sizes;
 }
 
 static bool both_branches(ImportNode *n, Value *cond, Branch *b) {
@@ -120,9 +123,9 @@ static bool both_branches(ImportNode *n, Value *cond, Branch *b) {
     if (!agree(n, then, otherwise)) {
         if (split_begin(n, cond, (Region *const[]){then, otherwise})) return true;
         int choice = import_decide(n, 2);
-        diag_warning(n->importer->diag, "node '%s' (If): its branches differ in type or rank; the program checks that '%s' is chosen",
-            short_name(n->importer, n->b.label), if_branches[choice]);
-        take_branch(n, cond, b[choice].region, choice == 0);
+        if (!take_branch(n, cond, b[choice].region, choice == 0))
+            diag_warning(n->importer->diag, "node '%s' (If): its branches differ in type or rank; the program checks that '%s' is chosen",
+                short_name(n->importer, n->b.label), if_branches[choice]);
         return true;
     }
     Node *node = g_if(&n->b, cond, then, otherwise);

@@ -111,7 +111,8 @@ const char *short_name(Importer *imp, const char *name); // at most 100 bytes of
 
 // ---- control.c ----
 extern const char *const if_branches[2];
-void if_check(ImportNode *n, Value *cond, bool want); // leaves the program unless the condition is `want`
+// Leaves the program unless the condition is `want`; true: it compares sizes, so that the caller's shapes decide at entry.
+bool if_check(ImportNode *n, Value *cond, bool want);
 void faults_hold(Importer *imp, Held *h);
 // Ends the holding of a part that is imported (ok) or not. true: the part is at fault by itself, h->faults holds its messages; false: its
 // messages are the importer's. Faults after a decision inside of it are the decision's: they stay faults.

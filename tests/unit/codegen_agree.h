@@ -5,8 +5,8 @@
 
 #include "../../codegen/codegen.h"
 #include "../../codegen/layout.h"
-#include "../../ir/loop.h"
 #include "../../runtime/abi.h"
+#include "loop_text.h"
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -219,19 +219,6 @@ static inline int agree_through(const Case *c, RunFn *run) {
     release(&a);
     release(&b);
     return status;
-}
-
-static Program *parse(const char *text) {
-    Diag d = {0};
-    Program *p = loop_parse(text, "test", dim_table_new(), NULL, NULL, &d);
-    ck_assert_msg(p && loop_verify(p, &d), "%s", d.text.data);
-    return p;
-}
-
-static void free_program(Program *p) {
-    DimTable *t = p->dims;
-    program_free(p);
-    dim_table_free(t);
 }
 
 // ---- every scalar function on every type ----

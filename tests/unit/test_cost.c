@@ -1,6 +1,7 @@
 // cost_kernel against counts by hand: each kernel's floating-point and integer operations, its bytes, and what of it is scalar.
 #include "../../ir/loop_cost.h"
 #include "../../passes/passes.h"
+#include "loop_text.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -11,19 +12,6 @@ enum { N_IS_UNKNOWN = -1 };
 static int64_t value_of_n(void *ctx, const Dim *sym) {
     int64_t n = *(int64_t *)ctx;
     return n == N_IS_UNKNOWN || strcmp(dim_as_symbol(sym)->name, "N") ? INT64_MIN : n;
-}
-
-static Program *parse(const char *text) {
-    Diag d = {0};
-    Program *p = loop_parse(text, "test", dim_table_new(), NULL, NULL, &d);
-    ck_assert_msg(p && loop_verify(p, &d), "%s", d.text.data);
-    return p;
-}
-
-static void free_program(Program *p) {
-    DimTable *t = p->dims;
-    program_free(p);
-    dim_table_free(t);
 }
 
 static KernelCost cost_of(Program *p, int64_t n) {
