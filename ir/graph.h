@@ -90,7 +90,8 @@ typedef struct {
     size_t size;
 } Data;
 
-// Physical storage of a value, apart from its logical shape; decided by passes (materialise, layout, state ties), printed when not default.
+// Physical storage of a value, apart from its logical shape, printed when not default. materialise decides the kind (AUTO, BUFFER, INLINE,
+// CONST); what else stands here is text, checked and kept, that no pass sets yet: plan_memory places buffers in the Program.
 typedef enum { STORE_AUTO, STORE_BUFFER, STORE_INLINE, STORE_INPUT, STORE_OUTPUT, STORE_CONST, STORE_STATE } StoreKind;
 typedef struct {
     StoreKind kind;
