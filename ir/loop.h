@@ -69,14 +69,13 @@ typedef struct LoopBuffer {
     const Dim **shape; // row-major; parameters may leave it out: rank -1, NULL
     const void *bytes; // BUF_CONST: elements; BUF_STATE: first value, NULL: zeros
     size_t nbytes;
-    int blob;                // of bytes: number in the text, -1: inline
-    const Dim *offset;       // BUF_TEMP: bytes from the arena's start, NULL before plan_memory
-    const char *region;      // NULL: default
-    bool writes, reads;      // BUF_PARAM
-    AliasKind alias;         // BUF_PARAM that is written: against every parameter read
-    int tie;                 // BUF_OUTPUT that is a state's next value: index of the state buffer, else -1
-    bool unbounded;          // BUF_TEMP given by alloc
-    const Dim *first, *last; // for plan_memory: unused by printers
+    int blob;           // of bytes: number in the text, -1: inline
+    const Dim *offset;  // BUF_TEMP: bytes from the arena's start, NULL before plan_memory
+    const char *region; // NULL: default
+    bool writes, reads; // BUF_PARAM
+    AliasKind alias;    // BUF_PARAM that is written: against every parameter read
+    int tie;            // BUF_OUTPUT that is a state's next value: index of the state buffer, else -1
+    bool unbounded;     // BUF_TEMP given by alloc
 } LoopBuffer;
 
 typedef enum {
