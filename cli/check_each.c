@@ -59,16 +59,15 @@ bool check_each_graph(void *ctx, const Graph *g, const char *pass, Diag *d) {
 
 // ---- programs ----
 typedef struct {
-    const Program *p;
-    const Dim *syms[64];
-    int64_t values[64];
-    int n;
+    Arena *arena;
+    VEC(const Dim *) syms;
+    VEC(int64_t) values;
 } Bindings;
 
 static int64_t bound(void *ctx, const Dim *sym) {
     const Bindings *b = ctx;
-    for (int i = 0; i < b->n; i++)
-        if (b->syms[i] == sym) return b->values[i];
+    for (int i = 0; i < b->syms.n; i++)
+        if (b->syms.data[i] == sym) return b->values.data[i];
     const Sym *s = dim_as_symbol(sym); // a size not known before the run: its upper bound, for capacities
     bool ok = true;
     return s->hi ? dim_eval(s->hi, bound, ctx, &ok) : 0;
@@ -76,14 +75,13 @@ static int64_t bound(void *ctx, const Dim *sym) {
 
 static void note_size(void *ctx, const Dim *sym, int64_t v) {
     Bindings *b = ctx;
-    for (int i = 0; i < b->n; i++)
-        if (b->syms[i] == sym) {
-            b->values[i] = v;
+    for (int i = 0; i < b->syms.n; i++)
+        if (b->syms.data[i] == sym) {
+            b->values.data[i] = v;
             return;
         }
-    if (b->n == 64) return;
-    b->syms[b->n] = sym;
-    b->values[b->n++] = v;
+    vec_push(b->arena, &b->syms, sym);
+    vec_push(b->arena, &b->values, v);
 }
 
 static int find_label(const char *const *labels, int n, const char *label) {
@@ -121,7 +119,7 @@ bool check_each_program(void *ctx, const Program *p, const char *pass, Diag *d) 
     int n = p->buffers.n;
     void **memory = ARENA_ARRAY(c->arena, void *, n + 1);
     size_t *capacity = ARENA_ARRAY(c->arena, size_t, n + 1);
-    Bindings b = {.p = p};
+    Bindings b = {.arena = c->arena};
     for (int i = 0; i < n; i++) {
         const LoopBuffer *buf = p->buffers.data[i];
         int in = buf->kind == BUF_INPUT ? find_label(c->in_labels, c->nin, buf->label) : -1;
@@ -132,7 +130,9 @@ bool check_each_program(void *ctx, const Program *p, const char *pass, Diag *d) 
         int in = buf->kind == BUF_INPUT ? find_label(c->in_labels, c->nin, buf->label) : -1;
         bool given = buf->kind == BUF_INPUT || buf->kind == BUF_OUTPUT || buf->kind == BUF_STATE;
         if (!given) continue;
+        int out = buf->kind == BUF_OUTPUT ? find_label(c->out_labels, c->nout, buf->label) : -1;
         capacity[i] = in >= 0 ? c->inputs[in].bytes : buffer_bytes(&b, buf);
+        if (out >= 0 && capacity[i] < c->expected[out].bytes) capacity[i] = c->expected[out].bytes; // a size without a bound
         memory[i] = in >= 0 ? c->inputs[in].data : arena_alloc(c->arena, capacity[i] + 1);
     }
     int64_t *syms = ARENA_ARRAY(c->arena, int64_t, p->symbols.n + 1);

@@ -159,10 +159,8 @@ static void print_free(C *c, const Stmt *s) {
 
 static void print_alloc(C *c, const Stmt *s) {
     print_free(c, s);
-    const LoopBuffer *b = s->args[0];
-    const char *name = c_buffer(c, &b->var);
-    const Dim *bytes = s->dim ? s->dim : dim_muli(c->t, dim_product(c->t, b->shape, b->rank), dtype_bytes(b->var.type.type));
-    c_line(c, "%s = env->alloc(env->user, (size_t)%s);", name, c_dim_operand(c, bytes));
+    const char *name = c_buffer(c, &s->args[0]->var);
+    c_line(c, "%s = env->alloc(env->user, (size_t)%s);", name, c_dim_operand(c, loop_alloc_bytes(c->p, s)));
     fail_if(c, c_fmt(c, "%s == NULL", name), CODE_MEMORY);
 }
 

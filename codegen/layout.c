@@ -30,47 +30,14 @@ static const char *unique(Arena *a, const char *name, LayoutSlot *before, int n)
 }
 
 // ---- bounds ----
-typedef struct {
-    bool data, other;
-} Kinds;
-
-static void see_kind(void *ctx, const Dim *sym) {
-    Kinds *k = ctx;
-    SymKind kind = dim_as_symbol(sym)->kind;
-    if (kind == SYM_DATA) k->data = true;
-    if (kind != SYM_DATA && kind != SYM_MODEL) k->other = true;
-}
-static Kinds kinds_of(const Dim *d) {
-    Kinds k = {false, false};
-    dim_symbols(d, see_kind, &k);
-    return k;
+static void see_data(void *ctx, const Dim *sym) {
+    if (dim_as_symbol(sym)->kind == SYM_DATA) *(bool *)ctx = true;
 }
 
-typedef struct {
-    DimTable *t;
-    const Dim *d;
-    bool bounded;
-} Bound;
-
-// Replaces a data dim by its upper bound, which may mention other symbols.
-static void lift_symbol(void *ctx, const Dim *sym) {
-    Bound *b = ctx;
-    const Sym *s = dim_as_symbol(sym);
-    if (s->kind == SYM_MODEL || !b->bounded) return;
-    b->bounded = s->hi != NULL;
-    if (s->hi) b->d = dim_subst(b->t, b->d, &sym, &s->hi, 1);
-}
-
-// An upper bound of d over model dims; sizes grow with their extents. NULL when there is none.
-static const Dim *upper_bound(DimTable *t, const Dim *d) {
-    enum { DEPTH = 16 }; // bounds of bounds
-    Bound b = {t, d, true};
-    for (int i = 0; i < DEPTH && b.bounded; i++) {
-        Kinds k = kinds_of(b.d);
-        if (!k.data && !k.other) return b.d;
-        dim_symbols(b.d, lift_symbol, &b);
-    }
-    return NULL;
+static bool from_data(const Dim *d) {
+    bool found = false;
+    dim_symbols(d, see_data, &found);
+    return found;
 }
 
 // The largest value of d if it is a constant or bounded by one; false otherwise.
@@ -93,9 +60,9 @@ static void fill_slot(Work *w, LayoutSlot *slots, int n, LoopBuffer *b) {
     *s = (LayoutSlot){.buffer = b, .tie = -1};
     s->name = unique(w->a, b->label ? b->label : b->var.name, slots, n);
     s->elements = dim_product(w->t, b->shape, b->rank);
-    s->bytes = upper_bound(w->t, buffer_bytes(w, b));
-    s->dynamic = b->kind == BUF_OUTPUT && kinds_of(s->elements).data;
-    for (int i = 0; i < b->rank; i++) s->dynamic |= b->kind == BUF_OUTPUT && kinds_of(b->shape[i]).data;
+    s->bytes = dim_upper(w->t, buffer_bytes(w, b));
+    s->dynamic = b->kind == BUF_OUTPUT && from_data(s->elements);
+    for (int i = 0; i < b->rank; i++) s->dynamic |= b->kind == BUF_OUTPUT && from_data(b->shape[i]);
 }
 
 static int count_kind(const Program *p, BufKind kind) {
@@ -179,7 +146,7 @@ static void place_in_region(Work *w, int i, const Dim *bytes) {
     LayoutRegion *r = &l->regions[l->temp_region[i]];
     size_t end = 0;
     if (!b->offset) l->temp_offset[i] = dim_int(w->t, (int64_t)((r->bytes + LAYOUT_ALIGN - 1) / LAYOUT_ALIGN * LAYOUT_ALIGN));
-    if (bytes && constant_bound(upper_bound(w->t, dim_add(w->t, l->temp_offset[i], bytes)), &end)) {
+    if (bytes && constant_bound(dim_upper(w->t, dim_add(w->t, l->temp_offset[i], bytes)), &end)) {
         if (end > r->bytes) r->bytes = end;
         return;
     }
@@ -192,7 +159,7 @@ static const Dim *planned_end(Work *w) {
     const Dim *end = w->p->arena_bytes ? w->p->arena_bytes : dim_int(w->t, 0);
     for (int i = 0; i < w->l->ntemps && !w->p->arena_bytes; i++) {
         LoopBuffer *b = w->l->temps[i];
-        const Dim *bytes = b->offset && !b->region ? upper_bound(w->t, dim_add(w->t, b->offset, buffer_bytes(w, b))) : NULL;
+        const Dim *bytes = b->offset && !b->region ? dim_upper(w->t, dim_add(w->t, b->offset, buffer_bytes(w, b))) : NULL;
         if (bytes) end = dim_max(w->t, end, bytes);
     }
     return end;
@@ -209,10 +176,10 @@ static void fill_temps(Work *w) {
         LoopBuffer *b = w->p->buffers.data[i];
         if (b->kind == BUF_TEMP && !b->unbounded) l->temps[l->ntemps++] = b;
     }
-    const Dim *end = upper_bound(w->t, planned_end(w));
+    const Dim *end = dim_upper(w->t, planned_end(w));
     for (int i = 0; i < l->ntemps && w->ok; i++) {
         LoopBuffer *b = l->temps[i];
-        const Dim *bytes = upper_bound(w->t, buffer_bytes(w, b));
+        const Dim *bytes = dim_upper(w->t, buffer_bytes(w, b));
         l->temp_offset[i] = b->offset;
         l->temp_region[i] = b->region ? region_index(w, b->region) : -1;
         if (b->region) place_in_region(w, i, bytes);

@@ -135,10 +135,7 @@ static void free_all(Emit *e) {
 
 void llvm_alloc(Emit *e, const Stmt *s) {
     LLVMTypeRef types[2] = {e->ptr, e->size}, type = LLVMFunctionType(e->ptr, types, 2, 0);
-    const LoopBuffer *b = s->args[0];
-    DimTable *t = e->p->dims;
-    const Dim *size = s->dim ? s->dim : dim_muli(t, dim_product(t, b->shape, b->rank), dtype_bytes(b->var.type.type));
-    LLVMValueRef slot = alloc_slot(e, b), bytes = llvm_dim(e, size);
+    LLVMValueRef slot = alloc_slot(e, s->args[0]), bytes = llvm_dim(e, loop_alloc_bytes(e->p, s));
     free_slot(e, slot);
     LLVMValueRef args[2] = {llvm_env_field(e, e->f.env, ENV_USER), LLVMBuildIntCast2(e->b, bytes, e->size, 1, "")};
     LLVMValueRef at = LLVMBuildCall2(e->b, type, llvm_env_field(e, e->f.env, ENV_ALLOC), args, 2, "");

@@ -74,6 +74,9 @@ const Dim *dim_subst(DimTable *t, const Dim *d, const Dim *const *from, const Di
 bool dim_has_symbol(const Dim *d, const Dim *sym);
 // d = coeff * sym + rest with neither mentioning sym; false when sym occurs otherwise (nonlinear, inside an atom).
 bool dim_linear(DimTable *t, const Dim *d, const Dim *sym, const Dim **coeff, const Dim **rest);
+// An upper bound of d over model dims: every other symbol is replaced by its own bound (the lower one where d provably falls as it grows).
+// NULL where a symbol has none.
+const Dim *dim_upper(DimTable *t, const Dim *d);
 // Calls fn once for each distinct symbol of d, in canonical order.
 void dim_symbols(const Dim *d, void (*fn)(void *ctx, const Dim *sym), void *ctx);
 

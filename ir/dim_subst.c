@@ -104,6 +104,33 @@ const Dim *dim_subst(DimTable *t, const Dim *d, const Dim *const *from, const Di
     return subst_dim(t, &s, d);
 }
 
+// ---- upper bounds ----
+
+static void find_inner(void *ctx, const Dim *sym) {
+    const Dim **found = ctx;
+    if (dim_as_symbol(sym)->kind != SYM_MODEL) *found = sym;
+}
+
+// d at sym's bound: the lower one where d falls as sym grows.
+static const Dim *at_bound(DimTable *t, const Dim *d, const Dim *sym) {
+    const Sym *s = dim_as_symbol(sym);
+    const Dim *next = dim_addi(t, sym, 1), *grown = dim_subst(t, d, &sym, &next, 1);
+    bool falls = dim_ge0(t, dim_sub(t, grown, d)) != YES && dim_ge0(t, dim_sub(t, d, grown)) == YES;
+    const Dim *bound = falls ? s->lo : s->hi;
+    return bound ? dim_subst(t, d, &sym, &bound, 1) : NULL;
+}
+
+const Dim *dim_upper(DimTable *t, const Dim *d) {
+    enum { STEPS = 64 }; // bounds mention symbols in their turn
+    for (int i = 0; d && i < STEPS; i++) {
+        const Dim *sym = NULL;
+        dim_symbols(d, find_inner, &sym);
+        if (!sym) return d;
+        d = at_bound(t, d, sym);
+    }
+    return NULL;
+}
+
 // ---- evaluation ----
 
 typedef struct {

@@ -124,8 +124,14 @@ LoopBuffer *loop_param(Program *p, Kernel *k, const char *name, DType t, bool re
     return b;
 }
 
-const Dim *loop_buffer_size(Program *p, const LoopBuffer *b) {
+const Dim *loop_buffer_size(const Program *p, const LoopBuffer *b) {
     return b->rank < 0 ? NULL : dim_product(p->dims, b->shape, b->rank);
+}
+
+const Dim *loop_alloc_bytes(const Program *p, const Stmt *alloc) {
+    const LoopBuffer *b = alloc->args[0];
+    const Dim *bytes = alloc->dim ? alloc->dim : dim_muli(p->dims, loop_buffer_size(p, b), dtype_bytes(b->var.type.type));
+    return dim_max(p->dims, bytes, dim_int(p->dims, 1));
 }
 
 // ---- statements ----

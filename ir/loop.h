@@ -48,7 +48,7 @@
 //   team t of n { … barrier … }      only as a kernel's single outermost statement; t is the member's number; `local` inside is per member
 //     A barrier stands in the team's block or in seq loops of it that are the same for all members, and no let, var or tile of such a block
 //     is used across a barrier: so one thread can run the parts between barriers member after member with the same result.
-//   size s = EXPR                    main only: defines the data dim s
+//   size s = EXPR                    main only: defines the data dim s, or sets it anew where it is visible
 //   alloc t [bytes]   free t         main only: a temp of unbounded size from env's allocator
 #ifndef MLC_LOOP_H
 #define MLC_LOOP_H
@@ -203,7 +203,8 @@ void loop_comment(Program *p, Block *b, const char *text);
 // The bounds loop symbols get: lo and the last value below hi.
 const Dim *loop_last(DimTable *t, const Dim *lo, const Dim *hi, int64_t step);
 Stmt *loop_call(Program *p, Block *b, Kernel *k, int nargs, LoopBuffer *const *args);
-const Dim *loop_buffer_size(Program *p, const LoopBuffer *b); // elements
+const Dim *loop_alloc_bytes(const Program *p, const Stmt *alloc);   // at least 1: an allocator may have nothing to give for 0
+const Dim *loop_buffer_size(const Program *p, const LoopBuffer *b); // elements
 
 // Visits statements in order, before their blocks. Deep copies with symbol and variable renaming for rewrites.
 void loop_walk(Block *b, void (*fn)(void *ctx, Stmt *s), void *ctx);

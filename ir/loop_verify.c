@@ -19,7 +19,7 @@
 // 13 Calls, sizes, alloc and free stand in main; teams, barriers, tiles, locals and parallel loops do not.
 // 14 A call passes one buffer a parameter, of its type, not smaller; the symbols its kernel and its buffers need are defined; a parameter
 //    that is written and disjoint shares its buffer with no other.
-// 15 A data dim is defined by one size statement.
+// 15 A data dim is defined by one size statement; others may set it anew where that one is visible.
 // 16 A buffer's shape mentions dims of the model and data dims only; a constant has as many bytes as its shape says; a tied output has the
 //    type and shape of its state.
 // 17 A check has a known code and a node that is not negative.
@@ -252,7 +252,9 @@ static void check_size(Verifier *v, const Stmt *s) {
     if (v->kernel) verify_fault(v, 13, "a size stands in a kernel");
     verify_type(v, "value", vtype(DT_idx, 1), s->value->type);
     if (dim_as_symbol(s->sym)->kind != SYM_DATA) verify_fault(v, 15, "'%s' is no data dim", dim_as_symbol(s->sym)->name);
-    if (ptr_map_get(&v->state, s->sym) >= 0)
+    int state = ptr_map_get(&v->state, s->sym);
+    if (state == NAME_LIVE) return; // set anew
+    if (state >= 0)
         verify_fault(v, 15, "'%s' is defined twice", dim_as_symbol(s->sym)->name);
     else if (names_has(v->words, dim_as_symbol(s->sym)->name))
         verify_fault(v, 1, "name '%s' is defined twice", dim_as_symbol(s->sym)->name);

@@ -128,29 +128,6 @@ static const Dim *rounded_bytes(Plan *m, const LoopBuffer *b) {
     return dim_muli(t, dim_ceildiv(t, bytes, dim_int(t, ALIGN)), ALIGN);
 }
 
-// Sizes from data are planned at their upper bound.
-typedef struct {
-    DimTable *t;
-    const Dim *d;
-    bool open;
-} Bounded;
-static void bound_symbol(void *ctx, const Dim *sym) {
-    Bounded *b = ctx;
-    const Sym *s = dim_as_symbol(sym);
-    if (s->kind != SYM_DATA) return;
-    if (s->hi)
-        b->d = dim_subst(b->t, b->d, &sym, &s->hi, 1);
-    else
-        b->open = true;
-}
-
-static const Dim *upper_bound(DimTable *t, const Dim *d, bool *open) {
-    Bounded b = {t, d, false};
-    dim_symbols(d, bound_symbol, &b);
-    *open = b.open;
-    return b.d;
-}
-
 // ---- in place ----
 typedef struct {
     const LoopBuffer *in, *out;
@@ -216,9 +193,10 @@ static void try_in_place(Plan *m, Stmt *call, int now) {
 }
 
 static int new_block(Plan *m, const Life *l) {
-    bool open;
-    MemBlock b = {.bytes = upper_bound(m->p->dims, rounded_bytes(m, l->buffer), &open), .first = l->first, .last = l->last, .size = -1};
+    MemBlock b = {.bytes = rounded_bytes(m, l->buffer), .first = l->first, .last = l->last, .size = -1};
+    const Dim *most = dim_upper(m->p->dims, b.bytes);
     int64_t v;
+    if (most) b.bytes = most;
     if (dim_is_int(b.bytes, &v)) b.size = v;
     vec_push(m->arena, &m->blocks, b);
     return m->blocks.n - 1;
@@ -280,12 +258,11 @@ static void allocate_in(Unbounded *u, Block *b) {
         u->defined = s->sym;
         for (int k = 0; k < u->p->buffers.n; k++) {
             u->buffer = u->p->buffers.data[k];
-            bool open;
+            if (u->buffer->kind != BUF_TEMP || u->buffer->unbounded) continue;
             const Dim *size = loop_buffer_size(u->p, u->buffer);
-            upper_bound(u->p->dims, size, &open);
             u->uses = u->waits = false;
             dim_symbols(size, see_size, u);
-            if (u->buffer->kind != BUF_TEMP || !open || !u->uses || u->waits) continue;
+            if (!u->uses || u->waits || dim_upper(u->p->dims, size)) continue;
             u->buffer->unbounded = true;
             vec_push(u->p->arena, &out, memory_stmt(u, b, ST_ALLOC));
             vec_push(u->p->arena, &frees, memory_stmt(u, b, ST_FREE));

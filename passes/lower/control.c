@@ -35,11 +35,6 @@ static void place_yield(Lower *l, const Region *r, const Value *v, LoopBuffer *o
     if (own && !l->buffer[v->id]) l->buffer[v->id] = out;
 }
 
-static void refuse(Lower *l, const Node *n, const char *what) {
-    diag_error(
-        l->diag, EXIT_UNSUPPORTED, "node '%s' (%s): %s; this is not supported yet", n->label ? n->label : "", n->onnx ? n->onnx : "", what);
-}
-
 // ---- sizes that the taken branch decides ----
 typedef struct {
     Lower *l;
@@ -60,48 +55,61 @@ static void see_size(void *ctx, const Dim *sym) {
     u->unknown |= found[1] != NULL;
 }
 
-static bool already_defined(Lower *l, const Dim *sym) {
+bool lower_size_defined(const Lower *l, const Dim *sym) {
     for (int i = 0; i < l->sizes.n; i++)
         if (l->sizes.data[i] == sym) return true;
     return false;
 }
 
-// An output's extent that differs between the branches is a symbol: the extent of the branch that cond takes, defined in front of the if.
-static void if_extent(Lower *l, Block *main, const Node *n, const Expr *cond, int output, int axis) {
+// An output's extent that differs between the branches is a symbol. True when both branches' extents are known in front of the if: then it is
+// defined there, as the extent of the branch that cond takes; or it was already.
+static bool if_extent(Lower *l, Block *main, const Node *n, const Expr *cond, int output, int axis) {
     const Dim *sym = n->out[output]->shape[axis], *extent[2];
     const Sym *s = dim_as_symbol(sym);
-    if (!s || s->kind != SYM_DATA || already_defined(l, sym)) return;
+    if (!s || s->kind != SYM_DATA || lower_size_defined(l, sym)) return true;
     for (int b = 0; b < 2; b++) {
         extent[b] = n->regions.data[b]->yields.data[output]->shape[axis];
         SizeUse use = {l, n->regions.data[b], false};
         dim_symbols(extent[b], see_size, &use);
-        if (extent[b] == sym) return; // both branches: a size from before
-        if (use.unknown) {
-            refuse(l, n, "an output's size is computed inside a branch");
-            return;
-        }
+        if (extent[b] == sym) return true; // both branches: a size from before
+        if (use.unknown) return false;
     }
     Arena *a = l->p->arena;
     loop_size(l->p, main, sym, x_op3(a, X_select, cond, x_dim(a, extent[0]), x_dim(a, extent[1])));
     vec_push(a, &l->sizes, sym);
+    return true;
 }
 
 void lower_if(Lower *l, Block *main, Node *n) {
     const Expr *cond = main_scalar(l, main, n->in[0]);
-    for (int i = 0; i < n->nout; i++)
-        for (int k = 0; k < n->out[i]->rank; k++) if_extent(l, main, n, cond, i, k);
-    if (l->diag->errors) return;
-    LoopBuffer **out = ARENA_ARRAY(l->p->arena, LoopBuffer *, n->nout + 1);
-    for (int i = 0; i < n->nout; i++) out[i] = lower_buffer(l, n->out[i]);
+    Arena *a = l->p->arena;
+    LoopBuffer **out = ARENA_ARRAY(a, LoopBuffer *, n->nout + 1);
+    Carry *carry = ARENA_ARRAY(a, Carry, n->nout + 1);
+    for (int i = 0; i < n->nout; i++) {
+        bool before = true;
+        for (int k = 0; k < n->out[i]->rank; k++) before &= if_extent(l, main, n, cond, i, k);
+        if (before)
+            out[i] = lower_buffer(l, n->out[i]);
+        else
+            carry[i] = lower_carry(l, main, "branch", n->out[i]);
+    }
     Stmt *s = loop_if(l->p, main, cond);
     Block *blocks[] = {&s->body, &s->orelse};
     for (int b = 0; b < 2; b++) {
         Region *r = n->regions.data[b];
-        for (int i = 0; i < n->nout; i++) place_yield(l, r, r->yields.data[i], out[i]);
+        for (int i = 0; i < n->nout; i++)
+            if (out[i]) place_yield(l, r, r->yields.data[i], out[i]);
         lower_region(l, blocks[b], r);
         if (l->diag->errors) return;
-        for (int i = 0; i < n->nout; i++) store_yield(l, blocks[b], r->yields.data[i], out[i]);
+        for (int i = 0; i < n->nout; i++) {
+            if (out[i])
+                store_yield(l, blocks[b], r->yields.data[i], out[i]);
+            else
+                lower_carry_put(l, blocks[b], &carry[i], r->yields.data[i], NULL);
+        }
     }
+    for (int i = 0; i < n->nout; i++)
+        if (!out[i]) lower_carry_out(l, main, &carry[i], n->out[i]);
 }
 
 // ---- loop ----
@@ -111,6 +119,7 @@ typedef struct {
     int ncarried;
     LoopBuffer *cond; // NULL: never ends early
     LoopBuffer **carried;
+    Carry *carry; // of carried values whose size changes, then of outputs stacked without a known number of rows; elements NULL for others
 } LoopBuild;
 
 static bool known_true(const Value *v) {
@@ -130,6 +139,14 @@ static const Dim *trip_count(Lower *l, Block *main, const Value *v) {
     return loop_let_idx(l->p, main, lower_name(l, "trip"), e, NULL, NULL);
 }
 
+// A carried value's size may change from iteration to iteration: then the parameter has symbols of its own.
+static bool size_stays(const Node *n, int carried) {
+    const Value *param = n->regions.data[0]->params.data[2 + carried], *init = n->in[2 + carried];
+    for (int k = 0; k < param->rank; k++)
+        if (param->shape[k] != init->shape[k]) return false;
+    return true;
+}
+
 static void loop_enter(Lower *l, Block *main, LoopBuild *lb) {
     Node *n = lb->n;
     Region *r = lb->r;
@@ -143,6 +160,12 @@ static void loop_enter(Lower *l, Block *main, LoopBuild *lb) {
     }
     for (int i = 0; i < lb->ncarried; i++) {
         const Value *param = r->params.data[2 + i], *out = n->out[i];
+        if (!size_stays(n, i)) {
+            lb->carry[i] = lower_carry(l, main, "c", param);
+            lower_carry_put(l, main, &lb->carry[i], n->in[2 + i], NULL);
+            lb->carried[i] = l->buffer[param->id] = lb->carry[i].elements;
+            continue;
+        }
         lb->carried[i] = lower_temp(l, "c", param->type, param->rank, (const Dim *const *)param->shape);
         l->buffer[param->id] = l->buffer[out->id] ? l->buffer[out->id] : lb->carried[i];
         lb->carried[i] = l->buffer[out->id] = l->buffer[param->id];
@@ -165,13 +188,16 @@ static void loop_iteration_end(Lower *l, Block *body, LoopBuild *lb, const Dim *
     Region *r = lb->r;
     DimTable *t = l->g->dims;
     for (int i = 0; i < n->scans; i++) {
-        const Value *y = r->yields.data[1 + lb->ncarried + i];
-        LoopBuffer *out = lower_buffer(l, n->out[lb->ncarried + i]);
-        lower_copy_at(l, body, y, out, dim_mul(t, iteration, value_size(l->g, y)));
+        int o = lb->ncarried + i;
+        const Value *y = r->yields.data[1 + o], *out = n->out[o];
+        if (lb->carry[o].elements)
+            lower_stack_push(l, body, &lb->carry[o], n, out, y, iteration);
+        else
+            lower_copy_at(l, body, y, lower_buffer(l, out), dim_mul(t, iteration, value_size(l->g, y)));
     }
     LoopBuffer **staged = ARENA_ARRAY(l->p->arena, LoopBuffer *, lb->ncarried + 1);
     for (int i = 0; i < lb->ncarried; i++) {
-        const Value *y = r->yields.data[1 + i];
+        Value *y = r->yields.data[1 + i];
         if (l->buffer[y->id] == lb->carried[i] || !reads_carried(l, lb, y)) continue;
         staged[i] = lower_temp(l, "next", y->type, y->rank, (const Dim *const *)y->shape);
         lower_copy_at(l, body, y, staged[i], dim_int(t, 0));
@@ -179,7 +205,9 @@ static void loop_iteration_end(Lower *l, Block *body, LoopBuild *lb, const Dim *
     if (lb->cond) store_yield(l, body, r->yields.data[0], lb->cond);
     for (int i = 0; i < lb->ncarried; i++) {
         const Value *y = r->yields.data[1 + i];
-        if (staged[i])
+        if (lb->carry[i].elements) {
+            if (l->buffer[y->id] != lb->carried[i]) lower_carry_put(l, body, &lb->carry[i], y, staged[i]);
+        } else if (staged[i])
             lower_buffer_copy(l, body, staged[i], lb->carried[i], value_size(l->g, y), dim_int(t, 0));
         else
             store_yield(l, body, y, lb->carried[i]);
@@ -187,41 +215,33 @@ static void loop_iteration_end(Lower *l, Block *body, LoopBuild *lb, const Dim *
 }
 
 // The number of iterations as the symbol that the stacked outputs' extent is: known before the loop when only the trip count ends it. The
-// loop then runs to the symbol.
+// loop then runs to the symbol. Otherwise, or where a row's extents are found out inside, the outputs are stacked by carries.
 static const Dim *scan_extent(Lower *l, Block *main, LoopBuild *lb, const Dim *trip) {
     Node *n = lb->n;
     Arena *a = l->p->arena;
-    if (!n->scans || !n->dims.n || n->dims.data[0] == trip) return trip;
-    if (!known_true(lb->r->yields.data[0])) {
-        refuse(l, n, "outputs are stacked over a loop that its condition ends");
-        return trip;
+    bool counted = known_true(lb->r->yields.data[0]) || (n->dims.n && n->dims.data[0] == trip);
+    for (int i = lb->ncarried; i < n->nout; i++) {
+        bool rows_known = true;
+        for (int k = 1; k < n->out[i]->rank; k++) rows_known &= n->out[i]->shape[k] == lb->r->yields.data[1 + i]->shape[k - 1];
+        if (counted && rows_known) continue;
+        lb->carry[i] = lower_carry(l, main, "stack", n->out[i]);
+        lower_stack_begin(l, main, &lb->carry[i], n->out[i]);
     }
+    if (!n->scans || !n->dims.n || n->dims.data[0] == trip || !counted) return trip;
     const Expr *zero = x_dim(a, dim_int(l->g->dims, 0));
     const Expr *count = x_op2(a, X_max, x_dim(a, trip), zero);
     if (lb->cond) count = x_op3(a, X_select, x_load(a, &lb->cond->var, dim_int(l->g->dims, 0)), count, zero);
     loop_size(l->p, main, n->dims.data[0], count);
+    vec_push(a, &l->sizes, n->dims.data[0]);
     return n->dims.data[0];
 }
 
-// A carried value's size may change from iteration to iteration: then the parameter has a symbol of its own, which nothing defines.
-static bool carried_sizes_stay(const Node *n) {
-    const Region *r = n->regions.data[0];
-    for (int i = 2; i < r->params.n; i++)
-        for (int k = 0; k < r->params.data[i]->rank; k++) {
-            if (r->params.data[i]->shape[k] != n->in[i]->shape[k]) return false;
-        }
-    return true;
-}
-
 void lower_loop(Lower *l, Block *main, Node *n) {
-    if (!carried_sizes_stay(n)) {
-        refuse(l, n, "a carried value's size changes from iteration to iteration");
-        return;
-    }
     DimTable *t = l->g->dims;
     Arena *a = l->p->arena;
     LoopBuild lb = {.n = n, .r = n->regions.data[0], .ncarried = n->nin - 2};
     lb.carried = ARENA_ARRAY(a, LoopBuffer *, lb.ncarried + 1);
+    lb.carry = ARENA_ARRAY(a, Carry, n->nout + 1);
     const Dim *trip = trip_count(l, main, n->in[0]);
     loop_enter(l, main, &lb);
     trip = scan_extent(l, main, &lb, trip);
@@ -231,9 +251,13 @@ void lower_loop(Lower *l, Block *main, Node *n) {
         Stmt *stop = loop_if(l->p, &f->body, x_op1(a, X_not, x_load(a, &lb.cond->var, dim_int(t, 0))));
         loop_stmt(l->p, &stop->body, ST_BREAK);
     }
+    for (int i = 0; i < lb.ncarried; i++)
+        if (lb.carry[i].elements) lower_carry_sizes(l, &f->body, &lb.carry[i], lb.r->params.data[2 + i]);
     lower_region(l, &f->body, lb.r);
     if (l->diag->errors) return;
     loop_iteration_end(l, &f->body, &lb, f->sym);
+    for (int i = 0; i < n->nout; i++)
+        if (lb.carry[i].elements) lower_carry_out(l, main, &lb.carry[i], n->out[i]);
 }
 
 // ---- check ----

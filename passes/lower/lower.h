@@ -24,7 +24,7 @@ typedef struct Lower {
     int kernels;         // numbers names
     int temps;
     VEC(const char *) names; // C names in use
-    VEC(const Dim *) sizes;  // data symbols that an if has defined
+    VEC(const Dim *) sizes;  // data symbols that control has defined
 } Lower;
 
 // One kernel under construction.
@@ -101,7 +101,23 @@ void lower_copy_at(Lower *l, Block *main, const Value *v, LoopBuffer *out, const
 void lower_buffer_copy(Lower *l, Block *main, LoopBuffer *from, LoopBuffer *to, const Dim *count, const Dim *base);
 void lower_node(Lower *l, Block *main, Node *n);
 
+// carry.c: a value whose size the program finds out on its way, with the extents of v or of values that take its place
+typedef struct {
+    const Dim *count;
+    LoopBuffer *elements, *extents; // [count], i64[rank]
+} Carry;
+Carry lower_carry(Lower *l, Block *b, const char *stem, const Value *v); // empty
+// v, or the elements of v in `staged`, becomes what it holds. Without `staged` v must not be computed from what it held.
+void lower_carry_put(Lower *l, Block *b, const Carry *c, const Value *v, LoopBuffer *staged);
+void lower_carry_sizes(Lower *l, Block *b, const Carry *c, const Value *v); // defines the symbols that are extents of v
+void lower_carry_out(Lower *l, Block *b, const Carry *c, const Value *v);   // v gets what it holds, and its memory goes back
+
+// The same as a stack of rows, one an iteration of loop n: the extents are the number of rows, then those of a row.
+void lower_stack_begin(Lower *l, Block *b, const Carry *c, const Value *v);
+void lower_stack_push(Lower *l, Block *b, const Carry *c, const Node *n, const Value *v, const Value *row, const Dim *iteration);
+
 // control.c
+bool lower_size_defined(const Lower *l, const Dim *sym); // by control
 void lower_region(Lower *l, Block *main, Region *r);
 void lower_if(Lower *l, Block *main, Node *n);
 void lower_loop(Lower *l, Block *main, Node *n);

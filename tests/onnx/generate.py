@@ -1,9 +1,10 @@
-"""Writes the node cases of the installed onnx package, and those of own_cases.py, in the backend-test layout: generate.py FOLDER.
+"""Writes the node cases of the installed onnx package, and our own (own_*.py), in the backend-test layout: generate.py FOLDER.
 
 Beside them: cases.txt with a line "name rtol atol" a case, operators.txt with every operator that a case uses. Does nothing when the folder
 holds the cases of this version already.
 """
 
+import glob
 import hashlib
 import os
 import sys
@@ -53,7 +54,8 @@ def write_case(folder, case):
 
 def main(root):
     marker = os.path.join(root, "version.txt")
-    version = onnx.__version__ + " " + hashlib.sha256(open(own_cases.__file__, "rb").read()).hexdigest()
+    own = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "own_*.py")))
+    version = onnx.__version__ + " " + hashlib.sha256(b"".join(open(path, "rb").read() for path in own)).hexdigest()
     if os.path.exists(marker) and open(marker).read() == version:
         return
     cases = sorted([*collect_testcases(None), *own_cases.collect()], key=lambda case: case.name)

@@ -8,6 +8,8 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from own_control import control_cases
+
 
 @dataclass
 class Case:
@@ -268,3 +270,4 @@ def collect():
     yield from roi_cases()
     yield from conv_transpose_cases()
     yield from if_ranks()
+    yield from control_cases(Case)

@@ -264,7 +264,7 @@ START_TEST(breaks_rules_of_main) {
             "k(y)\n}\n"},
         {2, "program p\ndata dim s in 0..4\noutput y: f32[s]\nkernel k (y: f32 out) {\n  y[0] = 1.0\n}\nmain {\n  call k(y)\n  size s = "
             "2\n}\n"},
-        {15, "program p\ndata dim s in 0..4\nmain {\n  size s = 2\n  size s = 3\n}\n"},
+        {15, "program p\ndata dim s in 0..4\nmain {\n  if true {\n    size s = 2\n  }\n  size s = 3\n}\n"},
         {16, "program p\nstate h: f32[2]\noutput y: f32[3] tie h\nmain {\n}\n"},
         {1, "program p\noutput y: f32[2]\ntemp y: f32[2]\nmain {\n}\n"},
         {1, "program p\noutput y: f32[2]\nkernel k (y: f32 out) {\n  let i: idx 0..1 = 0\n  y[i] = 1.0\n}\nmain {\n  for i in 0..2 seq { "
