@@ -10,6 +10,8 @@
 //     }                                            }
 //     y[i] = s                                     y[0] = s
 //   }                                              y[1] = s_2
+//
+// A loop whose number of iterations is known only to be small gets a copy for each number.
 #include "loop_schedule.h"
 #include "loop_varying.h"
 
@@ -151,28 +153,52 @@ static void find_refused(void *ctx, Stmt *s) {
     if (s->kind == ST_BARRIER || s->kind == ST_TEAM) *why = "it holds a team";
 }
 
+// f's body n times, side by side.
+static void jam_times(Program *p, Block *to, const Dim *sym, const Dim *lo, int64_t n, const Block *body) {
+    Jam j = {.p = p, .varying = varying_new(p->arena), .n = (int)n};
+    varying_add(&j.varying, sym);
+    varying_close(&j.varying, body);
+    j.map = ARENA_ARRAY(p->arena, LoopMap *, j.n + 1);
+    for (int i = 0; i < j.n; i++) {
+        j.map[i] = loop_map_new(p);
+        loop_map_symbol(j.map[i], sym, dim_addi(p->dims, lo, i));
+    }
+    if (j.n) jam_block(&j, to, body);
+}
+
+// `if extent == 1 { once } else { if extent == 2 { twice } … }`
+static void jam_each_count(Program *p, Block *to, const Stmt *f, const Dim *extent, int64_t least, int64_t most) {
+    for (int64_t n = least > 1 ? least : 1; n <= most; n++) {
+        Stmt *which = loop_if(p, to, x_op2(p->arena, X_eq, x_dim(p->arena, extent), x_dim(p->arena, dim_int(p->dims, n))));
+        Block body = f->body;
+        if (n < most) {
+            body = loop_block(to);
+            loop_copy(p, &body, &f->body);
+        }
+        jam_times(p, &which->body, f->sym, f->lo, n, &body);
+        to = &which->orelse;
+    }
+}
+
 bool schedule_jam(Schedule *s) {
+    enum { MOST = 64, COUNTS = 16 };
     LoopPlace at;
-    int64_t n;
+    int64_t n, least, most;
     if (!schedule_loop(s, 0, "p", &at)) return false;
-    DimTable *t = s->p->dims;
     Stmt *f = at.stmt;
     const char *why = NULL;
     loop_walk(&f->body, find_refused, &why);
     if (why) return schedule_fail(s, "loop '%s': %s", s->args[0], why);
     if (f->step != 1) return schedule_fail(s, "loop '%s' has a step", s->args[0]);
-    if (!dim_is_int(dim_sub(t, f->hi, f->lo), &n) || n > 64)
-        return schedule_fail(s, "loop '%s' has no constant extent up to 64", s->args[0]);
-    Jam j = {.p = s->p, .varying = varying_new(s->p->arena), .n = n < 0 ? 0 : (int)n};
-    varying_add(&j.varying, f->sym);
-    varying_close(&j.varying, &f->body);
-    j.map = ARENA_ARRAY(s->p->arena, LoopMap *, j.n + 1);
-    for (int i = 0; i < j.n; i++) {
-        j.map[i] = loop_map_new(s->p);
-        loop_map_symbol(j.map[i], f->sym, dim_addi(t, f->lo, i));
-    }
+    const Dim *extent = dim_sub(s->p->dims, f->hi, f->lo);
+    bool constant = dim_is_int(extent, &n);
+    dim_interval(extent, &least, &most);
+    if (constant ? n > MOST : most > COUNTS) return schedule_fail(s, "loop '%s' has no constant extent up to %d", s->args[0], MOST);
     Block now = loop_block(at.block);
-    if (j.n) jam_block(&j, &now, &f->body);
+    if (constant)
+        jam_times(s->p, &now, f->sym, f->lo, n < 0 ? 0 : n, &f->body);
+    else
+        jam_each_count(s->p, &now, f, extent, least, most);
     schedule_replace(s, at, &now);
     return true;
 }

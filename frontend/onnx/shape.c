@@ -315,8 +315,10 @@ static Value *slice_axis(ImportNode *n, Value *x, int axis, const Dim *start, co
     const Dim *extent = x->shape[axis];
     bool back = step < 0;
     const Dim *s = slice_bound(n, start, extent, 0, back ? -1 : 0), *e = slice_bound(n, end, extent, back ? -1 : 0, back ? -1 : 0);
-    const Dim *span = back ? dim_sub(t, s, e) : dim_sub(t, e, s);
-    const Dim *len = dim_max(t, dim_of(n, 0), dim_ceildiv(t, span, dim_of(n, back ? -step : step)));
+    bool first = !back && dim_is(start, 0); // an extent is not negative, whatever its formula could give
+    if (first) s = start;
+    const Dim *span = back ? dim_sub(t, s, e) : dim_sub(t, e, s), *len = dim_ceildiv(t, span, dim_of(n, back ? -step : step));
+    if (!first || e != extent) len = dim_max(t, dim_of(n, 0), len);
     return g_slice(&n->b, x, axis, s, len, step);
 }
 

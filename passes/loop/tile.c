@@ -33,8 +33,12 @@ static int lanes_for(const Tile *t, const Block *b) {
 
 // The share of lanes that are on over all iterations.
 static double use(const Dim *extent, int lanes) {
-    int64_t n;
-    if (!dim_is_int(extent, &n)) return 0.9;
+    const double many = 0.9, unknown = 0.5; // often few: a batch of one
+    int64_t n, most;
+    if (!dim_is_int(extent, &n)) {
+        dim_interval(extent, &n, &most);
+        return n >= lanes ? many : unknown;
+    }
     int64_t blocks = (n + lanes - 1) / lanes;
     return n > 0 ? (double)n / (double)(blocks * lanes) : 1;
 }
@@ -198,6 +202,13 @@ static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes,
     write_lanes(t, arena_printf(t->p->arena, "%s_t", name), rest, lanes, 1, "peel");
 }
 
+// Rows left over of a number known at run time only: a copy of the tile for each number up to five, else first by fours.
+static void write_rows_left(Tile *t, const char *name, int most) {
+    enum { COPIES = 5, FEW = 4 };
+    if (most > COPIES) str_printf(&t->text, "split(%s, %d, peel) jam(%s_i) ", name, FEW, name);
+    str_printf(&t->text, most > COPIES ? "jam(%s_t) " : "jam(%s) ", name);
+}
+
 static void write_rows(Tile *t, const char *name, const Dim *extent, int rows, const char *tail) {
     DimTable *d = t->p->dims;
     int64_t n;
@@ -210,8 +221,8 @@ static void write_rows(Tile *t, const char *name, const Dim *extent, int rows, c
     str_printf(&t->text, "split(%s, %d, %s) jam(%s_i) ", name, rows, tail, name);
     if (dim_is_int(rest, &n)) {
         if (n > 1) str_printf(&t->text, "jam(%s_t) ", name);
-    } else if (rows > 3) // rows left over go by pairs
-        str_printf(&t->text, "split(%s_t, 2, peel) jam(%s_t_i) ", name, name);
+    } else if (rows > 2)
+        write_rows_left(t, arena_printf(t->p->arena, "%s_t", name), rows - 1);
 }
 
 // The loop of the nest whose iterations share most loads; -1 when none shares any.
