@@ -53,8 +53,7 @@ void lower_carry_sizes(Lower *l, Block *b, const Carry *c, const Value *v) {
     for (int i = 0; i < v->rank; i++) {
         const Sym *s = dim_as_symbol(v->shape[i]);
         if (!s || s->kind != SYM_DATA || lower_size_defined(l, v->shape[i])) continue;
-        loop_size(l->p, b, v->shape[i], x_cast(a, DT_idx, x_load(a, &c->extents->var, dim_int(l->g->dims, i))));
-        vec_push(a, &l->sizes, v->shape[i]);
+        lower_define_size(l, b, v->shape[i], x_cast(a, DT_idx, x_load(a, &c->extents->var, dim_int(l->g->dims, i))));
     }
 }
 

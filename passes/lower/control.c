@@ -36,29 +36,25 @@ static void place_yield(Lower *l, const Region *r, const Value *v, LoopBuffer *o
 }
 
 // ---- sizes that the taken branch decides ----
-typedef struct {
-    Lower *l;
-    const Region *inside; // sizes defined in here are not known before
-    bool unknown;
-} SizeUse;
-
-static void see_definition(void *ctx, Node *n) {
-    const Dim *const *use = ctx;
-    for (int i = 0; i < n->dims.n; i++)
-        if (n->dims.data[i] == use[0]) ((const Dim **)ctx)[1] = use[0];
-}
-
-static void see_size(void *ctx, const Dim *sym) {
-    SizeUse *u = ctx;
-    const Dim *found[2] = {sym, NULL};
-    if (dim_as_symbol(sym)->kind == SYM_DATA) graph_walk((Region *)u->inside, see_definition, found);
-    u->unknown |= found[1] != NULL;
-}
-
 bool lower_size_defined(const Lower *l, const Dim *sym) {
     for (int i = 0; i < l->sizes.n; i++)
         if (l->sizes.data[i] == sym) return true;
     return false;
+}
+
+void lower_define_size(Lower *l, Block *b, const Dim *sym, const Expr *value) {
+    loop_size(l->p, b, sym, value);
+    vec_push(l->p->arena, &l->sizes, sym);
+}
+
+typedef struct {
+    const Lower *l;
+    bool open; // it mentions a size that is not defined yet
+} SizeUse;
+
+static void see_size(void *ctx, const Dim *sym) {
+    SizeUse *u = ctx;
+    u->open |= dim_as_symbol(sym)->kind == SYM_DATA && !lower_size_defined(u->l, sym);
 }
 
 // An output's extent that differs between the branches is a symbol. True when both branches' extents are known in front of the if: then it is
@@ -69,14 +65,12 @@ static bool if_extent(Lower *l, Block *main, const Node *n, const Expr *cond, in
     if (!s || s->kind != SYM_DATA || lower_size_defined(l, sym)) return true;
     for (int b = 0; b < 2; b++) {
         extent[b] = n->regions.data[b]->yields.data[output]->shape[axis];
-        SizeUse use = {l, n->regions.data[b], false};
+        SizeUse use = {l, false};
         dim_symbols(extent[b], see_size, &use);
-        if (extent[b] == sym) return true; // both branches: a size from before
-        if (use.unknown) return false;
+        if (use.open) return false;
     }
     Arena *a = l->p->arena;
-    loop_size(l->p, main, sym, x_op3(a, X_select, cond, x_dim(a, extent[0]), x_dim(a, extent[1])));
-    vec_push(a, &l->sizes, sym);
+    lower_define_size(l, main, sym, x_op3(a, X_select, cond, x_dim(a, extent[0]), x_dim(a, extent[1])));
     return true;
 }
 
@@ -231,8 +225,7 @@ static const Dim *scan_extent(Lower *l, Block *main, LoopBuild *lb, const Dim *t
     const Expr *zero = x_dim(a, dim_int(l->g->dims, 0));
     const Expr *count = x_op2(a, X_max, x_dim(a, trip), zero);
     if (lb->cond) count = x_op3(a, X_select, x_load(a, &lb->cond->var, dim_int(l->g->dims, 0)), count, zero);
-    loop_size(l->p, main, n->dims.data[0], count);
-    vec_push(a, &l->sizes, n->dims.data[0]);
+    lower_define_size(l, main, n->dims.data[0], count);
     return n->dims.data[0];
 }
 

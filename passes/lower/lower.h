@@ -24,7 +24,7 @@ typedef struct Lower {
     int kernels;         // numbers names
     int temps;
     VEC(const char *) names; // C names in use
-    VEC(const Dim *) sizes;  // data symbols that control has defined
+    VEC(const Dim *) sizes;  // data symbols of the Graph that are defined
 } Lower;
 
 // One kernel under construction.
@@ -117,7 +117,8 @@ void lower_stack_begin(Lower *l, Block *b, const Carry *c, const Value *v);
 void lower_stack_push(Lower *l, Block *b, const Carry *c, const Node *n, const Value *v, const Value *row, const Dim *iteration);
 
 // control.c
-bool lower_size_defined(const Lower *l, const Dim *sym); // by control
+bool lower_size_defined(const Lower *l, const Dim *sym);
+void lower_define_size(Lower *l, Block *b, const Dim *sym, const Expr *value); // defines it
 void lower_region(Lower *l, Block *main, Region *r);
 void lower_if(Lower *l, Block *main, Node *n);
 void lower_loop(Lower *l, Block *main, Node *n);

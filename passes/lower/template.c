@@ -203,6 +203,7 @@ static void map_stmt(void *ctx, Stmt *s) {
     if (s->kind != ST_SIZE) return;
     for (int i = 0; i < t->nsubst; i++)
         if (t->from[i] == s->sym) s->sym = t->to[i];
+    vec_push(t->l->p->arena, &t->l->sizes, s->sym);
 }
 
 static void map_kernel_stmt(void *ctx, Stmt *s) {
@@ -242,7 +243,7 @@ static void lower_size(Lower *l, Block *main, Node *n) {
     const Value *v = n->in[0];
     const Dim *sym = n->dims.data[0];
     LoopBuffer *b = in_buffer(l, main, v);
-    loop_size(l->p, main, sym, x_cast(a, DT_idx, x_load(a, &b->var, dim_int(l->g->dims, n->flags.data[0]))));
+    lower_define_size(l, main, sym, x_cast(a, DT_idx, x_load(a, &b->var, dim_int(l->g->dims, n->flags.data[0]))));
     const Sym *s = dim_as_symbol(sym);
     const Expr *value = x_dim(a, sym);
     if (s->lo) loop_check(l->p, main, x_op2(a, X_ge, value, x_dim(a, s->lo)), CODE_SHAPE, n->onnx_id);
