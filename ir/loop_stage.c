@@ -224,9 +224,30 @@ static bool stays_inside(Pack *k, const DimVec *facts) {
            facts_prove(t, facts, dim_addi(t, dim_sub(t, size, k->index), -1 - a->high));
 }
 
+static void find_exit(void *ctx, Stmt *s) {
+    if (s->kind == ST_BREAK || s->kind == ST_CHECK || s->kind == ST_WHILE) *(bool *)ctx = true;
+}
+
+// Each iteration of L reads all that the named loops run over, whatever data say: the program itself keeps that inside of B.
+static bool is_surely_read(Pack *k) {
+    bool exits = false;
+    loop_walk(&k->g.at.stmt->body, find_exit, &exits);
+    for (int i = 0; i < k->g.all.n && !exits; i++) {
+        const Access *a = &k->g.all.data[i];
+        bool sure = !a->vague && a->guards.n == a->facts;
+        for (int j = 0; j < a->path.n && sure; j++) {
+            const Stmt *f = a->path.data[j];
+            bool loop = f->kind == ST_FOR || f->kind == ST_REDUCE;
+            sure = loop && dim_ge0(k->g.t, dim_addi(k->g.t, dim_sub(k->g.t, f->hi, f->lo), -1)) == YES;
+        }
+        if (sure) return true;
+    }
+    return false;
+}
+
 // The guards of the only access that mention nothing but named loops: the copy is filled under them. False: not inside even so.
 static bool find_guards(Pack *k, DimVec *guards) {
-    if (stays_inside(k, &k->g.facts)) return true;
+    if (is_surely_read(k) || stays_inside(k, &k->g.facts)) return true;
     const Access *a = &k->g.all.data[0];
     DimVec known = k->g.facts;
     known.cap = known.n; // so that a push copies it

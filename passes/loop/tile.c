@@ -11,14 +11,18 @@
 // Lanes past an extent are masked, never a scalar loop. Schedules are written from the inside out: the tails that an outer split makes are
 // copies of what stands inside, which is scheduled by then.
 #include "../../ir/loop_lanes.h"
+#include "../../ir/loop_names.h"
 #include "access.h"
 #include "loop_passes.h"
+#include "operand.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     Program *p;
     const Target *target;
+    Kernel *k;
     Str text;
     bool jammed; // rows around the block at hand are computed side by side: one vector of lanes is enough inside
 } Tile;
@@ -179,20 +183,21 @@ static Shape best_shape(const Tile *t, const Nest *n, int vector, int lanes) {
     return best;
 }
 
-static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes, int vectors, const char *tail) {
+// A loop of lanes * vectors iterations.
+static void write_vectors(Tile *t, const char *name, int lanes, int vectors) {
+    if (vectors > 1)
+        str_printf(&t->text, "split(%s, %d) vectorize(%s_i, %d) jam(%s_o) ", name, lanes, name, lanes, name);
+    else
+        str_printf(&t->text, "vectorize(%s, %d) ", name, lanes);
+}
+
+static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes, int vectors, const char *tail);
+
+// What is left over of a loop split in blocks of lanes * vectors: the loop name_t.
+static void write_lanes_left(Tile *t, const char *name, const Dim *extent, int lanes, int vectors) {
     DimTable *d = t->p->dims;
     int64_t n;
-    if (dim_is_int(extent, &n) && n <= lanes) {
-        str_printf(&t->text, "vectorize(%s, %d) ", name, power_of_two_from(n));
-        return;
-    }
-    int block = lanes * vectors;
-    const Dim *rest = dim_mod(d, extent, dim_int(d, block));
-    str_printf(&t->text, "split(%s, %d, %s) ", name, block, tail);
-    if (vectors > 1)
-        str_printf(&t->text, "split(%s_i, %d) vectorize(%s_i_i, %d) jam(%s_i_o) ", name, lanes, name, lanes, name);
-    else
-        str_printf(&t->text, "vectorize(%s_i, %d) ", name, lanes);
+    const Dim *rest = dim_mod(d, extent, dim_int(d, lanes * vectors));
     if (dim_is(rest, 0)) return;
     if (vectors == 1 || dim_le(d, rest, dim_int(d, lanes)) == YES) {
         int some = dim_is_int(rest, &n) ? power_of_two_from(n) : lanes;
@@ -200,6 +205,17 @@ static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes,
         return;
     }
     write_lanes(t, arena_printf(t->p->arena, "%s_t", name), rest, lanes, 1, "peel");
+}
+
+static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes, int vectors, const char *tail) {
+    int64_t n;
+    if (dim_is_int(extent, &n) && n <= lanes) {
+        str_printf(&t->text, "vectorize(%s, %d) ", name, power_of_two_from(n));
+        return;
+    }
+    str_printf(&t->text, "split(%s, %d, %s) ", name, lanes * vectors, tail);
+    write_vectors(t, arena_printf(t->p->arena, "%s_i", name), lanes, vectors);
+    write_lanes_left(t, name, extent, lanes, vectors);
 }
 
 // Rows left over of a number known at run time only: a copy of the tile for each number up to five, else first by fours.
@@ -261,12 +277,67 @@ static void order_loops(Tile *t, Nest *n, const Shape *s, int *vector, int lanes
     *vector = *vector == a ? b : a;
 }
 
+// The name that the first copy of a loop gets; NULL: not known.
+static const char *copy_name(const Tile *t, const Stmt *loop) {
+    const char *name = name_of(loop), *copy = arena_printf(t->p->arena, "%s_2", name);
+    bool numbered = strchr("0123456789", name[strlen(name) - 1]) && strrchr(name, '_');
+    const LoopNames *names = t->k->body.names;
+    return numbered || !names || names_has(names, copy) ? NULL : copy;
+}
+
+// Passes over a panel while the loops inside of the vector loop run.
+static double passes_over(const Tile *t, const Nest *n, const Shape *s, int vector) {
+    double passes = 1.0 / s->rows;
+    for (int i = vector + 1; i < n->n; i++) {
+        int64_t known;
+        if (!dim_is_int(extent_of(t->p, n->loop[i]), &known)) return 0;
+        passes *= (double)known;
+    }
+    return passes;
+}
+
+// A streamed operand that does not stay near is copied panel by panel into memory of its own, where it does. The vector loop is cut into
+// panels first; its iterations go inside of the loops that use the panel again. False: not worth it, or nothing to pack.
+static bool write_packed(Tile *t, const Nest *n, const Shape *s, int vector, int lanes, bool outermost) {
+    const double worth = 0.25, passes = 4;
+    enum { PANEL_MOST = 64 << 10 };
+    int width = lanes * s->vectors;
+    const Stmt *v = n->loop[vector], *row = n->loop[s->row];
+    const Dim *extent = extent_of(t->p, v);
+    const char *name = name_of(v), *panel = arena_printf(t->p->arena, "%s_panel", name), *copy = copy_name(t, row);
+    Operand o;
+    int64_t known;
+    if (vector > s->row || !copy || names_has(t->k->body.names, panel) || !dim_is_int(extent, &known) || known <= width) return false;
+    if (passes_over(t, n, s, vector) < passes || !operand_find(n, vector, width, t->target, &o) || o.missing < worth) return false;
+    if (o.rows * width * dtype_bytes(o.buffer->var.type.type) > PANEL_MOST || !operand_set_apart(t->p, t->k)) return false;
+    str_printf(&t->text, "split(%s, %d, %s) ", name, width, tail_of(vector, outermost));
+    const char *at = arena_printf(t->p->arena, "%s_o", name), *in = arena_printf(t->p->arena, "%s_i", name);
+    if (known % width) {
+        write_rows(t, copy, extent_of(t->p, row), s->rows, "peel");
+        write_lanes_left(t, name, extent, lanes, s->vectors);
+        // A loop of one iteration: what is left over may stand in the same iteration of the outer one.
+        str_printf(&t->text, "split(%s, %d) ", in, width);
+        at = arena_printf(t->p->arena, "%s_o", in);
+        in = arena_printf(t->p->arena, "%s_i", in);
+    }
+    str_printf(&t->text, "reorder(");
+    for (int i = vector + 1; i < n->n; i++) str_printf(&t->text, "%s, ", name_of(n->loop[i]));
+    str_printf(&t->text, "%s) pack(%s, %s, %s, ", in, o.buffer->var.name, at, panel);
+    for (int i = 0; i < o.nloops; i++) str_printf(&t->text, "%s, ", name_of(o.loops[i]));
+    str_printf(&t->text, "%s) ", in);
+    write_vectors(t, arena_printf(t->p->arena, "%s_%s", panel, in), lanes, s->vectors);
+    write_vectors(t, in, lanes, s->vectors);
+    write_rows(t, name_of(row), extent_of(t->p, row), s->rows, "peel");
+    return true;
+}
+
 static void write_tile(Tile *t, Nest *n, int vector, int lanes, bool outermost) {
     bool reduces = count(n->body, find_reduce) == 1 && count(n->body, find_par) == 0;
     Shape shape = reduces ? best_shape(t, n, vector, lanes) : (Shape){-1, 1, 1, 0};
     int was = vector;
     order_loops(t, n, &shape, &vector, lanes);
     if (vector != was) shape.row = was;
+    if (shape.row >= 0 && write_packed(t, n, &shape, vector, lanes, outermost)) return;
     for (int i = n->n - 1; i >= 0; i--) {
         const Dim *extent = extent_of(t->p, n->loop[i]);
         if (i == vector) write_lanes(t, name_of(n->loop[i]), extent, lanes, shape.vectors, tail_of(i, outermost));
@@ -341,7 +412,7 @@ bool pass_tile(Program *p, const PassOptions *o, Diag *d) {
     for (int i = 0; i < p->kernels.n; i++) {
         Kernel *k = p->kernels.data[i];
         if (k->schedule || (k->body.n && k->body.data[0]->kind == ST_TEAM)) continue;
-        Tile t = {.p = p, .target = o->target};
+        Tile t = {.p = p, .target = o->target, .k = k};
         choose_block(&t, &k->body, true);
         if (t.text.n) k->schedule = arena_strndup(p->arena, t.text.data, t.text.n - 1);
         changed |= t.text.n > 0;
