@@ -426,6 +426,15 @@ const Dim *dim_symbol(DimTable *t, const char *name, SymKind kind, const Dim *lo
     return self;
 }
 
+void dim_symbol_bound(const Dim *sym, const Dim *hi) {
+    AtomNode *x = dim_as_atom(sym);
+    if (x->sym.hi || hi->poison) return;
+    x->sym.hi = hi;
+    x->range.hi = dim_range(hi).hi;
+    Dim *self = (Dim *)(uintptr_t)sym;
+    if (self->range.hi > x->range.hi) self->range.hi = x->range.hi;
+}
+
 const Dim *dim_axis(DimTable *t, int axis, const Dim *extent) {
     Memo *m = dim_memo(t, MEMO_AXIS, extent, NULL, axis);
     if (!m->result) {

@@ -39,6 +39,8 @@ void dim_table_free(DimTable *t);
 const Dim *dim_int(DimTable *t, int64_t v);
 // A fresh symbol; each call makes another one even if the name is the same. lo/hi may be NULL.
 const Dim *dim_symbol(DimTable *t, const char *name, SymKind kind, const Dim *lo, const Dim *hi);
+// States the upper bound of a symbol that was made without. What was proven before holds still.
+void dim_symbol_bound(const Dim *sym, const Dim *hi);
 // The interned symbol "d<axis>" with bounds 0..extent-1: the same (axis, extent) gives the same symbol.
 const Dim *dim_axis(DimTable *t, int axis, const Dim *extent);
 

@@ -96,12 +96,34 @@ static const Dim *scan_length(Builder *b, const Value *trip, const Value *cond, 
     return len && always ? len : graph_symbol(b->g, "trips", SYM_DATA, dim_int(t, 0), len);
 }
 
-static void loop_output(Builder *b, Node *n, int out, const Defined *d, const Value *init, const Value *param, const Value *yield) {
+// The largest extent that a carried value reaches whose extent is `init` before the loop, `inside` (a symbol) in an iteration and then `next`;
+// NULL when that is not known.
+static const Dim *carried_bound(Builder *b, const Value *trip, const Defined *d, const Dim *init, const Dim *inside, const Dim *next) {
+    DimTable *t = b->g->dims;
+    const Dim *zero = dim_int(t, 0), *growth = dim_sub(t, next, inside);
+    if (!visible(d, init)) return NULL;
+    if (visible(d, next)) return dim_max(t, init, next);
+    if (dim_le(t, growth, zero) == YES) return init;
+    if (!visible(d, growth) || !trip->content || dim_lt(t, trip->content[0], zero) != NO) return NULL;
+    return dim_add(t, init, dim_mul(t, trip->content[0], dim_max(t, growth, zero)));
+}
+
+static void loop_output(Builder *b, Node *n, int out, const Defined *d) {
+    const Region *r = n->regions.data[0];
+    const Value *init = n->in[2 + out], *param = r->params.data[2 + out], *yield = r->yields.data[1 + out];
     const Dim *shape[GRAPH_MAX_RANK];
     assert(yield->type == param->type && yield->rank == param->rank && init->type == param->type && init->rank == param->rank);
     for (int k = 0; k < yield->rank; k++) {
         bool fixed = param->shape[k] == init->shape[k] && dim_eq(b->g->dims, yield->shape[k], init->shape[k]) == YES;
-        shape[k] = fixed && visible(d, init->shape[k]) ? init->shape[k] : data_extent(b, NULL);
+        if (fixed && visible(d, init->shape[k])) {
+            shape[k] = init->shape[k];
+            continue;
+        }
+        const Sym *inside = param->shape[k] != init->shape[k] ? dim_as_symbol(param->shape[k]) : NULL;
+        bool own = inside && inside->kind == SYM_DATA;
+        const Dim *hi = own ? carried_bound(b, n->in[0], d, init->shape[k], param->shape[k], yield->shape[k]) : NULL;
+        if (hi) dim_symbol_bound(param->shape[k], hi);
+        shape[k] = data_extent(b, hi);
     }
     graph_value_type(b->g, n->out[out], yield->type, yield->rank, shape);
 }
@@ -140,7 +162,7 @@ Node *g_loop(Builder *b, Value *trip, Value *cond, int ncarried, Value *const *i
         n->dims.data[0] = scan_length(b, trip, cond, body);
         n->dims.n = 1;
     }
-    for (int i = 0; i < ncarried; i++) loop_output(b, n, i, &d, init[i], body->params.data[2 + i], body->yields.data[1 + i]);
+    for (int i = 0; i < ncarried; i++) loop_output(b, n, i, &d);
     for (int i = 0; i < nscans; i++) loop_scan_output(b, n, ncarried + i, &d, body->yields.data[1 + ncarried + i]);
     return n;
 }

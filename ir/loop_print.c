@@ -324,8 +324,24 @@ static void print_dim(Str *s, const char *word, const Dim *d) {
     str_add(s, "\n");
 }
 
-static void print_size_dim(void *ctx, Stmt *x) {
-    if (x->kind == ST_SIZE) print_dim(ctx, "data dim", x->sym);
+typedef struct {
+    Arena *arena;
+    VEC(const Dim *) dims; // each once, though several statements may set it
+} SizeDims;
+
+static void note_size_dim(void *ctx, Stmt *x) {
+    SizeDims *d = ctx;
+    if (x->kind != ST_SIZE) return;
+    for (int i = 0; i < d->dims.n; i++)
+        if (d->dims.data[i] == x->sym) return;
+    vec_push(d->arena, &d->dims, x->sym);
+}
+
+static void print_size_dims(Str *s, const Program *p) {
+    SizeDims d = {.arena = p->arena};
+    Block body = p->main;
+    loop_walk(&body, note_size_dim, &d);
+    for (int i = 0; i < d.dims.n; i++) print_dim(s, "data dim", d.dims.data[i]);
 }
 
 void loop_print(Str *s, const Program *p) {
@@ -345,8 +361,7 @@ void loop_print(Str *s, const Program *p) {
         str_add(s, "\n");
     }
     for (int i = 0; i < p->symbols.n; i++) print_dim(s, "dim", p->symbols.data[i]);
-    Block body = p->main;
-    loop_walk(&body, print_size_dim, s);
+    print_size_dims(s, p);
     for (int i = 0; i < p->buffers.n; i++) print_buffer(s, p, p->buffers.data[i]);
     if (p->arena_bytes) {
         str_add(s, "arena ");

@@ -119,6 +119,17 @@ NESTED = """nested (int64 n, float[L] x) => (float[M] y) {
 }"""
 
 
+# Known to end at 5*L elements: no allocator is needed.
+BOUNDED = """bounded (float[L] x) => (float[M] y) {
+    n = Constant <value = int64 {4}> ()
+    t = Constant <value = bool {1}> ()
+    y = Loop (n, t, x) <body = b (int64 i, bool g, float[K] c) => (bool go, float[P] d) {
+        d = Concat <axis = 0> (c, x)
+        go = Identity (g)
+    }>
+}"""
+
+
 def nested(n, x):
     c = x
     for i in range(n):
@@ -143,4 +154,5 @@ def control_cases(case):
     yield of("stacked", STACKED, stacked, *((np.int64(n), np.bool_(t), x, F32(limit)) for n, t, limit in ((9, 1, 100), (3, 1, 1e6), (4, 0, 9), (0, 1, 9))))
     yield of("endless", ENDLESS, lambda *v: stacked(1 << 40, *v), *((np.bool_(t), x, F32(limit)) for t, limit in ((1, 100), (1, 1e6), (0, 9))))
     yield of("rows", ROWS, lambda n, v: (np.array([np.nonzero(v)[0] + i for i in range(n)], np.int64).reshape(n, -1 if n else 0),), *((np.int64(n), v) for n, v in ((3, x), (1, none), (0, x))))
+    yield of("bounded", BOUNDED, lambda v: (np.tile(v, 5),), (x,), (x[:1],))
     yield of("nested", NESTED, nested, *((np.int64(n), x) for n in (0, 1, 4)))
