@@ -83,6 +83,8 @@ int exec_call(Exec *e, const Call *call);
 
 // Compiles emitted C into the shared library `path`.
 bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path, Diag *d);
+// The same of a source in n texts, which are compiled side by side.
+bool toolchain_shared_parts(const Str *text, int n, const ToolOptions *t, const char *path, Diag *d);
 // The same into an object; flag: one more argument, or NULL.
 bool toolchain_object(const Str *source, const ToolOptions *t, const char *flag, const char *path, Diag *d);
 // Runs the C compiler with these arguments (NULL-terminated); reports its output on failure.

@@ -1,4 +1,5 @@
 // See files.h. A temporary name is PATH.tmp-PID, so that two processes never meet and a rename stays within one file system.
+#define _GNU_SOURCE // pipe2
 #include "files.h"
 
 #include <dirent.h>
@@ -239,7 +240,7 @@ static void collect(int fd, Str *text) {
 
 int run_program(const char *const *argv, Str *text) {
     int fds[2];
-    if (pipe(fds)) return -1;
+    if (pipe2(fds, O_CLOEXEC)) return -1; // programs started at the same time must not hold it open
     pid_t pid = fork();
     if (pid < 0) {
         close(fds[0]);
@@ -249,8 +250,6 @@ int run_program(const char *const *argv, Str *text) {
     if (pid == 0) {
         dup2(fds[1], 1);
         dup2(fds[1], 2);
-        close(fds[0]);
-        close(fds[1]);
         execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }

@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
 #include <unistd.h>
 #include <utime.h>
 
-enum { MAX_WORDS = 64 };
+enum { MAX_WORDS = 64, PARTS_MAX = 8 };
 
 static const char exec_prefix[] = "model";
 
@@ -60,8 +61,79 @@ bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path,
     return ok;
 }
 
+// ---- a source in parts ----
+typedef struct {
+    const Str *text;
+    const ToolOptions *t;
+    const char *object;
+    Diag faults;
+    pthread_t thread;
+    bool running, ok;
+} Part;
+
+static void *part_compile(void *arg) {
+    Part *p = arg;
+    p->ok = toolchain_object(p->text, p->t, "-fPIC", p->object, &p->faults);
+    return NULL;
+}
+
+static void compile_all(Part *part, int n) {
+    for (int i = 1; i < n; i++) part[i].running = pthread_create(&part[i].thread, NULL, part_compile, &part[i]) == 0;
+    for (int i = 0; i < n; i++)
+        if (!part[i].running) part_compile(&part[i]);
+    for (int i = 1; i < n; i++)
+        if (part[i].running) pthread_join(part[i].thread, NULL);
+}
+
+// The first fault is told, for a compiler that does not run fails on every part.
+static bool all_compiled(Part *part, int n, Diag *d) {
+    for (int i = 0; i < n; i++)
+        if (!part[i].ok) {
+            diag_move(d, &part[i].faults);
+            return false;
+        }
+    return true;
+}
+
+bool toolchain_shared_parts(const Str *text, int n, const ToolOptions *t, const char *path, Diag *d) {
+    if (n == 1) return toolchain_shared(text, t, path, d);
+    Arena *a = arena_new();
+    Part *part = ARENA_ARRAY(a, Part, n);
+    const char **args = ARENA_ARRAY(a, const char *, n + 4);
+    memcpy(args, (const char *[]){"-shared", "-o", path}, 3 * sizeof *args);
+    for (int i = 0; i < n; i++) {
+        args[i + 3] = arena_printf(a, "%s.%d.o", path, i);
+        part[i] = (Part){.text = &text[i], .t = t, .object = args[i + 3], .faults = {.file = d->file}};
+    }
+    compile_all(part, n);
+    bool ok = all_compiled(part, n, d) && toolchain_run(t, args, d);
+    for (int i = 0; i < n; i++) {
+        unlink(part[i].object);
+        diag_free(&part[i].faults);
+    }
+    arena_free(a);
+    return ok;
+}
+
+// ---- the cache ----
+// The texts of a library and, where the weights are apart, the file beside it.
+typedef struct {
+    Str text[PARTS_MAX], blob;
+    int ntexts;
+} Emitted;
+
+static void emitted_free(Emitted *m) {
+    for (int i = 0; i < m->ntexts; i++) str_free(&m->text[i]);
+    str_free(&m->blob);
+}
+
+static uint64_t hash_texts(uint64_t h, const Emitted *m) {
+    for (int i = 0; i < m->ntexts; i++) h = hash_bytes(h, m->text[i].data, m->text[i].n);
+    return h;
+}
+
 // NAME of the cache entry for this text, or NULL when the compiler does not tell its version.
-static const char *cache_key(Arena *a, const ToolOptions *t, const Str *source) {
+static const char *cache_key(Arena *a, const ToolOptions *t, const Emitted *m) {
     const char *words[MAX_WORDS + 2];
     int n = toolchain_words(a, t, words, MAX_WORDS);
     Str version = {0};
@@ -72,18 +144,13 @@ static const char *cache_key(Arena *a, const ToolOptions *t, const Str *source) 
         for (int i = 0; i < n; i++) h = hash_bytes(h, words[i], strlen(words[i]) + 1);
         h = hash_bytes(h, version.data, version.n);
         h = hash_bytes(h, t->level, strlen(t->level));
-        h = hash_bytes(h, source->data, source->n);
+        h = hash_texts(h, m);
     }
     bool known = version.n > 0;
     str_free(&version);
-    uint64_t second = hash_bytes(h, source->data, source->n);
+    uint64_t second = hash_texts(h, m);
     return known ? arena_printf(a, "%016llx%016llx.so", (unsigned long long)h, (unsigned long long)second) : NULL;
 }
-
-// A library and, where the weights are apart, the file beside it.
-typedef struct {
-    Str source, blob;
-} Emitted;
 
 static void add_to_str(void *s, const void *bytes, size_t n) {
     str_addn(s, bytes, n);
@@ -91,7 +158,7 @@ static void add_to_str(void *s, const void *bytes, size_t n) {
 
 static Exec *compile_and_load(Arena *a, const Emitted *m, const ToolOptions *t, const char *folder, const char *kept, Diag *d) {
     const char *so = arena_printf(a, "%s/build-%ld.so", folder, (long)getpid()), *bin = path_with_suffix(a, so, ".bin");
-    bool ok = toolchain_shared(&m->source, t, so, d) && (!m->blob.n || file_write(bin, m->blob.data, m->blob.n, d));
+    bool ok = toolchain_shared_parts(m->text, m->ntexts, t, so, d) && (!m->blob.n || file_write(bin, m->blob.data, m->blob.n, d));
     bool moved = ok && kept && (!m->blob.n || !rename(bin, path_with_suffix(a, kept, ".bin"))) && !rename(so, kept);
     Exec *e = ok ? exec_from_library(moved ? kept : so, exec_prefix, d) : NULL;
     if (!moved) {
@@ -101,20 +168,29 @@ static Exec *compile_and_load(Arena *a, const Emitted *m, const ToolOptions *t, 
     return e;
 }
 
+// One text a core, each with enough to do.
+static int texts_of(const Program *p) {
+    enum { KERNELS_PER_TEXT = 4 };
+    int cpus = mlc_pool_default_threads(), most = p->kernels.n / KERNELS_PER_TEXT, n = cpus < most ? cpus : most;
+    return n < 1 ? 1 : n > PARTS_MAX ? PARTS_MAX : n;
+}
+
 Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *d) {
     Arena *a = arena_new();
     Exec *e = NULL;
-    enum { INLINE_BYTES = 1 << 20 };
-    Emitted m = {0};
+    enum { INLINE_BYTES = 1 << 14 };
+    Emitted m = {.ntexts = texts_of(p)};
     Str header = {0};
     EmitOptions emit = {.prefix = exec_prefix,
         .options = options,
         .export_info = true,
         .hooks = t->hooks,
+        .parts = m.text + 1,
+        .nparts = m.ntexts - 1,
         .weights = codegen_weights_bytes(p, &(EmitOptions){0}) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
-    bool ok = codegen_c(p, &emit, &m.source, &header, d); // its text names the blob's hash
+    bool ok = codegen_c(p, &emit, &m.text[0], &header, d); // its text names the blob's hash
     if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, &emit, add_to_str, &m.blob);
-    const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &m.source) : NULL;
+    const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &m) : NULL;
     const char *kept = key ? arena_printf(a, "%s/%s", folder, key) : NULL;
     ok = ok && !d->errors;
     bool complete = ok && kept && file_exists(kept) && (!m.blob.n || file_exists(path_with_suffix(a, kept, ".bin")));
@@ -128,8 +204,7 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
         e = compile_and_load(a, &m, t, folder, NULL, d);
         dir_remove(folder);
     }
-    str_free(&m.source);
-    str_free(&m.blob);
+    emitted_free(&m);
     str_free(&header);
     arena_free(a);
     return e;

@@ -97,6 +97,7 @@ void c_kernel_close(C *c, const CKernel *k) {
 }
 
 void c_kernel_emit(C *c, const char *result, const char *name, const char *params, Str body) {
+    if (c->o->nparts) str_printf(&c->prototypes, "%s %s(%s);\n", result, name, params[0] ? params : "void");
     str_printf(&c->code, "%s_KERNEL %s %s(%s) {\n%s}\n", c->upper, result, name, params[0] ? params : "void", body.data ? body.data : "");
     str_free(&body);
 }
@@ -148,10 +149,11 @@ static void print_kernels(C *c) {
         if (k->outer && k->outer->kind == ST_TEAM) {
             kernel_comment(c, k->kernel);
             c_team_function(c, k);
-            continue;
+        } else {
+            print_kernel(c, k);
+            if (k->outer && ptrset_count(&c->spread, k->kernel)) c_spread_function(c, k);
         }
-        print_kernel(c, k);
-        if (k->outer && ptrset_count(&c->spread, k->kernel)) c_spread_function(c, k);
+        vec_push(c->a, &c->cuts, c->code.n);
     }
 }
 
@@ -205,6 +207,7 @@ static void print_guards(C *c, Str *s) {
 
 static void print_macros(C *c, Str *s) {
     const char *u = c->upper, *target = c->target->c_target;
+    bool parts = c->o->nparts > 0; // which call each other's kernels
     if (c->hosted) {
         str_printf(s, "#define %s_ALIAS __attribute__((may_alias))\n", u);
         if (!target[0])
@@ -217,9 +220,9 @@ static void print_macros(C *c, Str *s) {
                 "#else\n#define %s_TARGET __attribute__((target(\"%s,prefer-vector-width=512\")))\n#endif\n",
                 u, target, u, target);
         str_printf(s,
-            "#define %s_KERNEL %s_TARGET __attribute__((noinline)) static\n#define %s_INLINE %s_TARGET __attribute__((unused)) static "
+            "#define %s_KERNEL %s_TARGET __attribute__((noinline%s\n#define %s_INLINE %s_TARGET __attribute__((unused)) static "
             "inline\n",
-            u, u, u, u);
+            u, u, parts ? ", visibility(\"hidden\")))" : ")) static", u, u);
     } else {
         // loops that copy must not become calls of memmove, which a microcontroller without libc lacks
         str_printf(s,
@@ -229,7 +232,7 @@ static void print_macros(C *c, Str *s) {
             "inline\n"
             "#else\n#define %s_ALIAS\n#define %s_INLINE static inline\n#endif\n",
             u, u, u, u, u);
-        str_printf(s, "#define %s_KERNEL %s_TARGET static\n", u, u);
+        str_printf(s, "#define %s_KERNEL %s_TARGET%s\n", u, u, parts ? "" : " static");
     }
     if (c->o->weights_section && c->o->weights == WEIGHTS_INLINE && !strcmp(c->prefix, c->iface))
         str_printf(s, "#ifdef __GNUC__\n#define %s_SECTION __attribute__((section(\"%s\")))\n#else\n#define %s_SECTION\n#endif\n", u,
@@ -261,6 +264,35 @@ static void print_opening(C *c, Str *source, const Str *header) {
     str_add(source, "void *memcpy(void *, const void *, size_t);\nvoid *memset(void *, int, size_t);\n\n");
 }
 
+// ---- in parts: each has all types and helpers, the source has everything behind the kernels ----
+static Str *lightest(Str *const *text, int n) {
+    Str *least = text[0];
+    for (int i = 1; i < n; i++)
+        if (text[i]->n < least->n) least = text[i];
+    return least;
+}
+
+// To each kernel, in order, the text that is the shortest so far.
+static void print_in_parts(C *c, Str *source, const Str *header) {
+    enum { SHARED = 3 };
+    const Str *shared[SHARED] = {&c->types, &c->helpers, &c->prototypes};
+    int n = c->o->nparts + 1;
+    Str **text = ARENA_ARRAY(c->a, Str *, n);
+    for (int i = 0; i < n; i++) {
+        text[i] = i ? &c->o->parts[i - 1] : source;
+        print_opening(c, text[i], header);
+        print_macros(c, text[i]);
+        print_parts(text[i], SHARED, shared);
+    }
+    size_t kernels = c->cuts.n ? c->cuts.data[c->cuts.n - 1] : 0;
+    str_addn(source, c->data.data, c->data.n);
+    str_addn(source, c->code.data + kernels, c->code.n - kernels);
+    for (int i = 0; i < c->cuts.n; i++) {
+        size_t from = i ? c->cuts.data[i - 1] : 0;
+        str_addn(lightest(text, n), c->code.data + from, c->cuts.data[i] - from);
+    }
+}
+
 static char *upper_of(Arena *a, const char *prefix) {
     char *s = arena_strdup(a, prefix);
     for (char *p = s; *p; p++) *p = (char)toupper((unsigned char)*p);
@@ -279,7 +311,7 @@ static C printer(Arena *a, const Program *p, const EmitOptions *o, const Target 
 }
 
 static void printer_free(C *c) {
-    Str *parts[] = {&c->types, &c->helpers, &c->data, &c->code};
+    Str *parts[] = {&c->types, &c->helpers, &c->data, &c->code, &c->prototypes};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) str_free(parts[i]);
 }
 
@@ -301,8 +333,12 @@ static bool print_program(C *c, Str *source, Str *header) {
     c_main(c);
     c_api(c);
     if (!c->failed) {
-        print_opening(c, source, &text);
-        print_sections(c, source);
+        if (c->o->nparts) {
+            print_in_parts(c, source, &text);
+        } else {
+            print_opening(c, source, &text);
+            print_sections(c, source);
+        }
         str_addn(header, text.data, text.n);
     }
     str_free(&text);

@@ -66,6 +66,8 @@ typedef struct {
     const char *iface;          // of the types of the interface: the prefix without the level's name
     bool hosted, x86, intrinsics, failed;
     Str types, helpers, data, code;
+    Str prototypes;         // of kernels, where the text is in parts
+    VEC(size_t) cuts;       // ends of the kernels in `code`
     VEC(const char *) made; // helpers and types that exist
     PtrSet main_uses;       // buffers and symbols that main reads
     PtrSet sized;           // sizes of main that are defined so far

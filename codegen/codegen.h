@@ -26,6 +26,9 @@ typedef struct {
     const Target *dispatch;
     const Program *const *levels;
     int nlevels;
+    // Further texts, each to be compiled by itself and linked with the source: kernels are spread evenly over all of them. Not with levels.
+    Str *parts;
+    int nparts;
 } EmitOptions;
 
 // Appends the source and the header. false after diag_error (what the target cannot express).

@@ -24,29 +24,43 @@ static const struct {
 enum { WAYS = sizeof ways / sizeof *ways };
 static int way;    // in use
 static bool hooks; // likewise
+enum { PARTS_MAX = 3 };
+static int nparts; // texts beside the source
 
 static void write_file(const char *path, const Str *s) {
     FILE *f = fopen(path, "wb");
     ck_assert(f && fwrite(s->data, 1, s->n, f) == s->n && fclose(f) == 0);
 }
 
-static void emit(const Program *p, Str *source, Str *header) {
+static void emit_parts(const Program *p, Str *source, Str *header, Str *parts) {
     Diag d = {0};
     EmitOptions o = {.prefix = "t", .header = "t.h", .options = "--test", .export_info = true, .hooks = hooks};
+    o.parts = parts;
+    o.nparts = nparts;
     ck_assert_msg(codegen_c(p, &o, source, header, &d), "%s", d.text.data);
+}
+
+static void emit(const Program *p, Str *source, Str *header) {
+    ck_assert_int_eq(nparts, 0);
+    emit_parts(p, source, header, NULL);
 }
 
 // Prints p, compiles it with `command` in a fresh folder and loads it.
 static mlc_loaded *build(const Program *p, const char *command, const char *libraries) {
     char dir[] = "/tmp/mlc-c-XXXXXX", path[128], line[1024], error[256];
-    Str source = {0}, header = {0};
-    emit(p, &source, &header);
+    Str source = {0}, header = {0}, parts[PARTS_MAX] = {0};
+    emit_parts(p, &source, &header, parts);
     ck_assert(mkdtemp(dir) != NULL);
+    for (int i = 0; i < nparts; i++) {
+        snprintf(path, sizeof path, "%s/t%d.c", dir, i);
+        write_file(path, &parts[i]);
+        str_free(&parts[i]);
+    }
     snprintf(path, sizeof path, "%s/t.c", dir);
     write_file(path, &source);
     snprintf(path, sizeof path, "%s/t.h", dir);
     write_file(path, &header);
-    snprintf(line, sizeof line, "%s -fPIC -shared -nostdlib -Wl,-z,defs -o %s/t.so %s/t.c %s", command, dir, dir, libraries);
+    snprintf(line, sizeof line, "%s -fPIC -shared -nostdlib -Wl,-z,defs -o %s/t.so %s/t*.c %s", command, dir, dir, libraries);
     ck_assert_msg(system(line) == 0, "%s", line);
     snprintf(path, sizeof path, "%s/t.so", dir);
     mlc_loaded *m = mlc_load(path, "t", error, sizeof error);
@@ -120,6 +134,20 @@ START_TEST(programs_agree) {
     p->target = ways[way].target;
     int status = agree_through(&(Case){.p = p, .dims = {t->dims[0], t->dims[1]}, .capacity = 64}, run_compiled);
     ck_assert_msg(status == t->status, "%s: status %d, expected %d", t->name, status, t->status);
+    free_program(p);
+}
+END_TEST
+
+// The interface in one text, kernels in it and others.
+START_TEST(parts_agree) {
+    const TextCase *t = &texts[_i];
+    way = _i % WAYS;
+    nparts = 1 + _i % PARTS_MAX;
+    random_state = 4711;
+    Program *p = parse(t->text);
+    p->target = ways[way].target;
+    ck_assert_int_eq(agree_through(&(Case){.p = p, .dims = {t->dims[0], t->dims[1]}, .capacity = 64}, run_compiled), t->status);
+    nparts = 0;
     free_program(p);
 }
 END_TEST
@@ -345,6 +373,7 @@ int main(void) {
     add(s, "lane_counts", other_lane_counts_agree, WAYS);
     add(s, "math", math_functions_agree, WAYS);
     add(s, "small_floats", small_floats_agree, WAYS);
+    add(s, "parts", parts_agree, TEXTS);
     add(s, "threads", threads_change_nothing, TEXTS);
     add(s, "bytes", bytes_are_deterministic, TEXTS);
     add(s, "headers", header_compiles, TEXTS);
