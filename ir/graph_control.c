@@ -155,7 +155,7 @@ Node *g_loop(Builder *b, Value *trip, Value *cond, int ncarried, Value *const *i
     // A parameter whose extent is an outer symbol does not define it.
     for (int i = 0; i < ncarried; i++)
         for (int k = 0; k < init[i]->rank; k++)
-            for (int s = 0; s < d.syms.n; s++)
+            for (int s = d.syms.n - 1; s >= 0; s--)
                 if (d.syms.data[s] == init[i]->shape[k]) d.syms.data[s] = d.syms.data[--d.syms.n];
     if (nscans) {
         n->dims.data = ARENA_ARRAY(g->arena, const Dim *, 1);

@@ -256,8 +256,9 @@ static const Expr *dims_element(Place at, const Value *v, const Dim *const *idx)
     Arena *a = l->p->arena;
     const Node *n = v->def;
     int64_t k = 0;
-    if (n->dims.n == 0) return x_int(a, DT_i64, 0); // never read
-    if (v->rank == 0 || dim_is_int(idx[0], &k)) return x_cast(a, DT_i64, x_dim(a, n->dims.data[k]));
+    bool one = v->rank == 0 || dim_is_int(idx[0], &k);
+    if (n->dims.n == 0 || k < 0 || k >= n->dims.n) return x_int(a, DT_i64, 0); // behind a guard that never holds
+    if (one) return x_cast(a, DT_i64, x_dim(a, n->dims.data[k]));
     const Expr *e = x_cast(a, DT_i64, x_dim(a, n->dims.data[n->dims.n - 1]));
     for (int i = n->dims.n - 2; i >= 0; i--) {
         const Expr *here = x_op2(a, X_eq, x_dim(a, idx[0]), x_dim(a, dim_int(l->g->dims, i)));

@@ -1,5 +1,9 @@
 """Real models against ONNX Runtime: check.py [NAME…]. One compiled artefact a model and backend runs all input sets.
 
+With --per-node it runs `mlc verify --per-node` on the first set instead: compiled code, and each tensor of the graph after its passes, against the
+evaluator. With --each-pass each pass that `mlc passes` lists is switched off in turn; --each-pass=NAME,… are those passes only.
+--backend=c or llvm is one of the two.
+
 The largest difference must be at most 1e-3 of the output's largest magnitude; integers and strings must be equal, types and shapes too. Quantised models
 are compared with ONNX Runtime's unoptimised graph: floats within 1e-2, 8-bit integers within 2 steps (or what the model says).
 MLC is the command, BUILD the folder for packages and data. A NAME may be a mark of models.py's rows.
@@ -21,7 +25,7 @@ MLC = os.environ["MLC"]
 
 
 def write_sets(model, path, folder):
-    """Inputs and ONNX Runtime's outputs of every set in the backend-test layout."""
+    """Inputs and ONNX Runtime's outputs of every set in the backend-test layout; returns the names of the inputs."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     if model.quantised:
@@ -48,23 +52,55 @@ def write_sets(model, path, folder):
                     assert not np.isnan(values[name]).any(), f"{model.name}: ONNX Runtime gives NaN"
                 with open(os.path.join(data, f"{kind}_{index}.pb"), "wb") as file:
                     file.write(numpy_helper.from_array(values[name], name).SerializeToString())
+    return inputs
 
 
-def verify(model, path, folder, backend):
+def command(model, path, backend, *words):
+    """Runs `mlc verify` on the model; prints the result, and all that was said after a failure."""
     options = model.options + [f"--state={i}={o}" for i, o in model.state.items()]
-    bounds = ["--scaled=1e-2", f"--steps={model.steps}"] if model.quantised else ["--scaled=1e-3"]
-    command = [MLC, "verify", path, folder, f"--backend={backend}", "--rtol=0", "--atol=0", *bounds, *options]
     begin = time.time()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run([MLC, "verify", path, f"--backend={backend}", *options, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     worst = max((float(d) / float(m) for d, m in re.findall(r"difference ([\d.e+-]+), largest magnitude ([\d.e+-]+)", done.stdout) if float(m)), default=0)
-    name = model.name + (" with state" if model.state else "")
-    print(f"{'ok  ' if done.returncode == 0 else 'FAIL'} {name} {backend}: largest difference over magnitude {worst:.2g}, {time.time() - begin:.1f} s")
+    name = " ".join([model.name + (" with state" if model.state else ""), backend, *(w for w in words if w.startswith(("--per", "--disable")))])
+    print(f"{'ok  ' if done.returncode == 0 else 'FAIL'} {name}: largest difference over magnitude {worst:.2g}, {time.time() - begin:.1f} s", flush=True)
     if done.returncode:
         print(done.stdout[-3000:])
     return done.returncode == 0
 
 
-def main(names):
+def against_stored(model, path, folder, backend, *words):
+    bounds = ["--scaled=1e-2", f"--steps={model.steps}"] if model.quantised else ["--scaled=1e-3"]
+    return command(model, path, backend, folder, "--rtol=0", "--atol=0", *bounds, *words)
+
+
+def per_node(model, path, folder, inputs, backend):
+    """Compiled code, and the tensors of the graph after the passes, against the evaluator on the graph as imported."""
+    words = [f"-i{name}={os.path.join(folder, 'test_data_set_0', f'input_{index}.pb')}" for index, name in enumerate(inputs)]
+    return command(model, path, backend, "--per-node", *words)
+
+
+def switchable():
+    """The passes that --disable-pass can leave out."""
+    listed = subprocess.run([MLC, "passes"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    rows = [line.split() for line in listed.splitlines()]
+    return list(dict.fromkeys(row[1] for row in rows if row[2] != "always"))
+
+
+def checks(model, path, folder, inputs, options):
+    """Runs what the options ask for; yields whether each is right."""
+    for backend in options.get("backend", "c,llvm").split(","):
+        if "per-node" in options:
+            yield per_node(model, path, folder, inputs, backend)
+        elif "each-pass" in options:
+            for name in options["each-pass"].split(",") if options["each-pass"] else switchable():
+                yield against_stored(model, path, folder, backend, f"--disable-pass={name}")
+        else:
+            yield against_stored(model, path, folder, backend)
+
+
+def main(arguments):
+    options = dict(a[2:].partition("=")[::2] for a in arguments if a.startswith("--"))
+    names = [a for a in arguments if not a.startswith("--")]
     os.makedirs(WORK, exist_ok=True)
     passed = failed = 0
     for number, model in enumerate(MODELS):
@@ -79,12 +115,10 @@ def main(names):
             failed += bool(model.package or model.light)
             continue
         folder = os.path.join(WORK, f"{number}-{model.name}")
-        write_sets(model, path, folder)
-        for backend in "c", "llvm":
-            if verify(model, path, folder, backend):
-                passed += 1
-            else:
-                failed += 1
+        inputs = write_sets(model, path, folder)
+        results = list(checks(model, path, folder, inputs, options))
+        passed += results.count(True)
+        failed += results.count(False)
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 

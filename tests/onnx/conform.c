@@ -5,6 +5,7 @@
 //   --update         writes the list anew from this run's results
 //   --results=FILE   every case's results as text
 //   --only=TEXT      only cases whose name holds TEXT      --stages=eval,c,llvm   --jobs=N   --batch=N   --cc=COMMAND   --timeout=SECONDS
+//   --sample=N:K     N of the list's cases, evenly spread; another K, others     --disable=PASS,…  leaves these passes out
 // The last line is "N passed, N failed", which counts pairs of case and stage in the list; the exit status is 0 when none failed.
 #include "conform.h"
 
@@ -21,7 +22,7 @@ typedef struct {
     Conform run;
     Arena *arena;
     Diag d;
-    const char *list, *special, *results, *only;
+    const char *list, *special, *results, *only, *sample;
     bool update;
 } Job;
 
@@ -72,7 +73,7 @@ static void mark_listed(Job *j, char **words, int n) {
             if (stage_find(words[w], strlen(words[w])) >= 0) j->run.cases[i].listed[stage_find(words[w], strlen(words[w]))] = true;
         return;
     }
-    if (!j->only) diag_error(&j->d, EXIT_MODEL, "the list holds '%s', which is no case of %s", words[0], j->run.folder);
+    if (!j->only && !j->sample) diag_error(&j->d, EXIT_MODEL, "the list holds '%s', which is no case of %s", words[0], j->run.folder);
 }
 
 static bool matches(const char *pattern, const char *name) {
@@ -90,6 +91,16 @@ static void mark_special(Job *j, char **words, int n) {
         if (matches(words[0], j->run.cases[i].name)) j->run.cases[i].mode = skip ? MODE_SKIP : MODE_SHAPE;
 }
 
+// Keeps `some` of the cases that must pass, evenly spread.
+static void sample(Conform *c, int64_t some, int64_t shift) {
+    int all = 0;
+    for (int i = 0; i < c->ncases; i++)
+        if (c->cases[i].listed[STAGE_C] || c->cases[i].listed[STAGE_LLVM]) c->cases[all++] = c->cases[i];
+    c->ncases = 0;
+    for (int i = 0; i < all; i++)
+        if ((i * some + shift) % all < some) c->cases[c->ncases++] = c->cases[i];
+}
+
 static bool read_lists(Job *j) {
     const char *index = arena_printf(j->arena, "%s/cases.txt", j->run.folder);
     if (!each_line(j, index, count_line)) return false;
@@ -98,6 +109,8 @@ static bool read_lists(Job *j) {
     if (!each_line(j, index, add_case)) return false;
     if (j->special && !each_line(j, j->special, mark_special)) return false;
     if (j->list && file_exists(j->list) && !each_line(j, j->list, mark_listed)) return false;
+    long some, shift;
+    if (j->sample && sscanf(j->sample, "%ld:%ld", &some, &shift) == 2) sample(&j->run, some, shift);
     return j->d.errors == 0 || j->update;
 }
 
@@ -188,8 +201,9 @@ static bool parse_args(Job *j, int argc, char **argv) {
         if (!strcmp(a, "--update"))
             j->update = true;
         else if (!take(a, "--list", &j->list) && !take(a, "--special", &j->special) && !take(a, "--results", &j->results) &&
-                 !take(a, "--only", &j->only) && !take(a, "--stages", &stages) && !take(a, "--jobs", &jobs) &&
-                 !take(a, "--batch", &batch) && !take(a, "--cc", &j->run.cc) && !take(a, "--timeout", &timeout)) {
+                 !take(a, "--only", &j->only) && !take(a, "--sample", &j->sample) && !take(a, "--disable", &j->run.disabled) &&
+                 !take(a, "--stages", &stages) && !take(a, "--jobs", &jobs) && !take(a, "--batch", &batch) &&
+                 !take(a, "--cc", &j->run.cc) && !take(a, "--timeout", &timeout)) {
             if (a[0] == '-' || j->run.folder) return false;
             j->run.folder = a;
         }
@@ -198,15 +212,15 @@ static bool parse_args(Job *j, int argc, char **argv) {
     j->run.batch = atoi(batch);
     j->run.timeout = atoi(timeout);
     return j->run.folder && j->run.jobs > 0 && j->run.batch > 0 && j->run.batch <= 256 && j->run.timeout > 0 &&
-           parse_stages(&j->run, stages) && (!j->update || (j->list && !j->only));
+           parse_stages(&j->run, stages) && (!j->update || (j->list && !j->only && !j->sample));
 }
 
 int main(int argc, char **argv) {
     Job j = {.arena = arena_new()};
     int code = EXIT_USAGE;
     if (!parse_args(&j, argc, argv))
-        fputs("usage: conform [--list=FILE [--update]] [--special=FILE] [--results=FILE] [--only=TEXT] [--stages=eval,c,llvm] [--jobs=N] "
-              "FOLDER\n",
+        fputs("usage: conform [--list=FILE [--update]] [--special=FILE] [--results=FILE] [--only=TEXT] [--sample=N:K] [--disable=PASS] "
+              "[--stages=eval,c,llvm] [--jobs=N] FOLDER\n",
             stderr);
     else if (read_lists(&j) && (j.run.temp = dir_temp(j.arena, &j.d))) {
         size_t size = sizeof(CaseState) * (size_t)(j.run.ncases + 1);

@@ -34,9 +34,10 @@ typedef struct {
 } CaseState;
 
 typedef struct {
-    const char *folder; // of the cases
-    const char *temp;   // for emitted C
-    const char *cc;     // C compiler with its flags
+    const char *folder;   // of the cases
+    const char *temp;     // for emitted C
+    const char *cc;       // C compiler with its flags
+    const char *disabled; // passes left out, NULL: none
     int jobs, batch, timeout;
     bool stages[STAGE_COUNT];
     Case *cases;

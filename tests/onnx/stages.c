@@ -97,7 +97,7 @@ static void run_case(const Conform *c, int i) {
     Diag d = {0};
     const char *path = arena_printf(a, "%s/%s/model.onnx", c->folder, c->cases[i].name);
     const Target *host = target_find("host");
-    Pipeline p = {.arena = a, .passes = {.target = host, .level = 2, .threads = 1}, .target = host, .text = ""};
+    Pipeline p = {.arena = a, .passes = {.target = host, .level = 2, .threads = 1, .disabled = c->disabled}, .target = host, .text = ""};
     s->begun[STAGE_EVAL] = true;
     if (pipeline_import(&p, path, &d)) {
         if (c->stages[STAGE_EVAL]) run_exec(c, i, exec_from_graph(p.graph, &d), STAGE_EVAL, &d);

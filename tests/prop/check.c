@@ -202,7 +202,8 @@ static bool check_program(void *ctx, const Program *p, const char *pass, Diag *d
 // ---- stages ----
 static bool to_program(Check *k, bool checked, Diag *d) {
     PassOptions *o = &k->line.passes;
-    *o = (PassOptions){.target = target_find(k->c->n % 2 ? "generic" : "host"), .level = 2, .threads = 1, .check_ctx = k};
+    const Config *config = &k->c->config;
+    *o = (PassOptions){.target = config->target, .level = config->level, .disabled = config->disabled, .threads = 1, .check_ctx = k};
     if (checked) {
         o->check_graph = check_graph;
         o->check_program = check_program;
@@ -240,7 +241,7 @@ static Check check_open(const Case *c, Arena *a, Progress *p, Diag *d) {
     if (p) {
         Str s = {0};
         graph_print(&s, c->g);
-        snprintf(p->text, sizeof p->text, "%s", s.data);
+        snprintf(p->text, sizeof p->text, "%s%s", prop_config_text(c, a), s.data);
         str_free(&s);
     }
     if (graph_verify(c->g, d) && graph_reads_back(&k, c->g, d)) k.line.graph = graph_again(c->g, d);

@@ -6,6 +6,7 @@
 #define MLC_PROP_H
 
 #include "../../cli/compare.h"
+#include "../../passes/passes.h"
 
 enum { MAX_OUTPUTS = 8, MAX_INPUTS = 8 };
 
@@ -28,8 +29,16 @@ typedef struct {
     int depth;            // of regions
 } Gen;
 
+// How the compiler is called.
+typedef struct {
+    const Target *target;
+    int level;            // as PassOptions.level
+    const char *disabled; // passes left out, NULL: none
+} Config;
+
 typedef struct {
     Graph *g;
+    Config config;
     int64_t n; // value of the symbolic dimension
     int nin, nout;
     Tensor in[MAX_INPUTS];
@@ -38,6 +47,8 @@ typedef struct {
 
 // The case of a seed; g is the caller's to free, the tensors are in `a`.
 void prop_generate(Case *c, uint64_t seed, Arena *a);
+// One line of text on the configuration, in `a`.
+const char *prop_config_text(const Case *c, Arena *a);
 
 // ---- shared by generate.c and expr.c ----
 uint32_t gen_bits(Gen *g);
@@ -48,14 +59,14 @@ DType gen_type(Gen *g);
 const Expr *gen_body(Gen *g, DType t, const Item *in, int nin, const Value *like, bool *exact);
 
 // ---- check.c ----
-typedef enum { LEVEL_EVAL, LEVEL_LLVM, LEVEL_EMIT } Level;
+// Shared with the process that watches: for reports of crashes too.
 typedef struct {
-    char stage[64]; // what is being done: for reports of crashes
-    char text[1 << 16];
+    char stage[96];     // what is being done
+    char message[4096]; // what went wrong
+    char text[1 << 16]; // the case
 } Progress;
 
-// Runs the case through all that needs no C compiler; writes the C source of prefix `t<seed>` to path when given. false after a report in
-// d.
+// Runs the case through all that needs no C compiler; writes its C source to the path `source` when given. false after a report in d.
 bool check_case(const Case *c, Arena *a, bool llvm, const char *source, const char *prefix, Progress *p, Diag *d);
 // Runs the C that check_case wrote, from a library, against the interpreter, bit for bit.
 bool check_library(const Case *c, Arena *a, const char *so, const char *prefix, Diag *d);
