@@ -141,6 +141,17 @@ static bool size_stays(const Node *n, int carried) {
     return true;
 }
 
+// An output of a carried value whose size stays may have symbols of its own: they are the first value's extents.
+static void same_extents(Lower *l, Block *main, const Value *out, const Value *init) {
+    for (int k = 0; k < out->rank; k++) {
+        const Dim *own = out->shape[k];
+        const Sym *s = dim_as_symbol(own);
+        if (own == init->shape[k] || !s || s->kind != SYM_DATA || lower_size_defined(l, own)) continue;
+        loop_size(l->p, main, own, x_dim(l->p->arena, init->shape[k]));
+        vec_push(l->p->arena, &l->sizes, own);
+    }
+}
+
 static void loop_enter(Lower *l, Block *main, LoopBuild *lb) {
     Node *n = lb->n;
     Region *r = lb->r;
@@ -160,6 +171,7 @@ static void loop_enter(Lower *l, Block *main, LoopBuild *lb) {
             lb->carried[i] = l->buffer[param->id] = lb->carry[i].elements;
             continue;
         }
+        same_extents(l, main, out, n->in[2 + i]);
         lb->carried[i] = lower_temp(l, "c", param->type, param->rank, (const Dim *const *)param->shape);
         l->buffer[param->id] = l->buffer[out->id] ? l->buffer[out->id] : lb->carried[i];
         lb->carried[i] = l->buffer[out->id] = l->buffer[param->id];
