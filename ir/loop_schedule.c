@@ -25,6 +25,7 @@ static const struct {
     {"fold_storage", 2, 2, schedule_fold_storage},
     {"stage", 3, 3, schedule_stage},
     {"pack", 4, SCHEDULE_ARGS, schedule_pack},
+    {"parts", 4, 4, schedule_parts},
     {"version", 2, 2, schedule_version},
     {"tensorize", 2, 2, schedule_tensorize},
 };

@@ -39,6 +39,7 @@ ScheduleFn schedule_vectorize, schedule_rfactor;                                
 ScheduleFn schedule_compute_at;                                                                 // loop_compute_at.c
 ScheduleFn schedule_store_at, schedule_fold_storage;                                            // loop_storage.c
 ScheduleFn schedule_stage, schedule_pack;                                                       // loop_stage.c
+ScheduleFn schedule_parts;                                                                      // loop_parts.c
 ScheduleFn schedule_version;                                                                    // loop_version.c
 ScheduleFn schedule_tensorize;                                                                  // loop_tensorize.c
 

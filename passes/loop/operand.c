@@ -128,6 +128,70 @@ bool operand_find(const Nest *n, int vector, int width, const Target *t, Operand
     return uses_of(n->body, out->buffer) == 1;
 }
 
+// ---- cache that a tile takes ----
+
+typedef struct {
+    Program *p;
+    const Stmt *reduce;
+    VEC(const Stmt *) loops; // inside of the reduction around the statement at hand
+    Arena *arena;
+    const Dim *column, *row;
+    int width, rows;
+    double sum;
+} Taken;
+
+// Lines that n iterations touch which move an access by `sym`, at least one.
+static double lines_along(const Taken *t, const Expr *load, const Dim *sym, double n) {
+    const double line = 64;
+    const Dim *c, *rest;
+    int64_t stride;
+    if (!dim_has_symbol(load->dim, sym)) return 1;
+    if (!dim_linear(t->p->dims, load->dim, sym, &c, &rest) || !dim_is_int(c, &stride)) return n;
+    double bytes = (double)(stride < 0 ? -stride : stride) * dtype_bytes(load->type.type);
+    double lines = bytes >= line ? n : n * bytes / line;
+    return lines > 1 ? lines : 1;
+}
+
+static void taken_node(void *ctx, const Expr *e) {
+    Taken *t = ctx;
+    const double line = 64, many = 64;
+    if (e->op != X_load) return;
+    double bytes = line;
+    if (dim_has_symbol(e->dim, t->column))
+        bytes = t->width * dtype_bytes(e->type.type);
+    else // neighbours along the reduction share lines
+        bytes *= lines_along(t, e, t->row, t->rows) * lines_along(t, e, t->reduce->sym, many) / many;
+    for (int i = 0; i < t->loops.n; i++) bytes *= lines_along(t, e, t->loops.data[i]->sym, trips(extent_of(t->p, t->loops.data[i])));
+    t->sum += bytes;
+}
+
+static void taken_expr(void *ctx, const Expr **e) {
+    expr_visit(*e, taken_node, ctx);
+}
+
+static void taken_block(Taken *t, const Block *b) {
+    for (int i = 0; i < b->n; i++) {
+        Stmt *s = b->data[i];
+        bool loop = s->kind == ST_FOR || s->kind == ST_REDUCE;
+        stmt_exprs(s, taken_expr, t);
+        if (loop) vec_push(t->arena, &t->loops, s);
+        taken_block(t, &s->body);
+        if (loop) t->loops.n--;
+        taken_block(t, &s->orelse);
+    }
+}
+
+double operand_bytes(const Nest *n, const Stmt *reduce, int vector, int width, int row, int rows) {
+    Taken t = {.p = n->p, .reduce = reduce, .arena = arena_new(), .width = width, .rows = rows};
+    t.column = n->loop[vector]->sym;
+    t.row = n->loop[row]->sym;
+    taken_block(&t, &reduce->body);
+    arena_free(t.arena);
+    return t.sum;
+}
+
+// ---- memory of calls ----
+
 typedef struct {
     const Kernel *k;
     bool apart;

@@ -18,6 +18,10 @@ typedef struct {
 // Finds such a panel of the body's only reduction: one load that nothing but the vector loop n->loop[vector] and loops of the reduction
 // move, of constant extents and strides, of a buffer that the body does not use otherwise. False: there is none.
 bool operand_find(const Nest *n, int vector, int width, const Target *t, Operand *out);
+// Bytes of cache that an iteration of the reduction's outermost loop takes in a tile of `rows` iterations of n->loop[row] and `width` of
+// n->loop[vector].
+double operand_bytes(const Nest *n, const Stmt *reduce, int vector, int width, int row, int rows);
+
 // True when no call passes a buffer that k writes as another parameter, nor a state's next value: what k writes is then marked as disjoint
 // from what it reads. The memory plan lets an output take over an input only where the scheduled kernel allows it.
 bool operand_set_apart(Program *p, Kernel *k);

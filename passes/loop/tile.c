@@ -87,6 +87,15 @@ static double runs_of(const Tile *t, const Stmt *at, const Stmt *loop) {
     return 0;
 }
 
+// Runs of the innermost of the red loops in one iteration of the reduction.
+static double runs_inside(const Tile *t, const Stmt *r) {
+    for (int i = 0; i < r->body.n; i++) {
+        const Stmt *f = r->body.data[i];
+        if (f->kind == ST_FOR && f->loop == LOOP_RED) return trips(extent_of(t->p, f)) * runs_inside(t, f);
+    }
+    return 1;
+}
+
 static double cost_in_lanes(const Tile *t, const Stmt *r, const Stmt *loop, int lanes) {
     const double merging = lanes + 4;
     double all = block_cost(t->p, &r->body, loop->sym, lanes) * trips(extent_of(t->p, r));
@@ -279,8 +288,9 @@ static void order_loops(Tile *t, Nest *n, const Shape *s, int *vector, int lanes
 
 // The name that the first copy of a loop gets; NULL: not known.
 static const char *copy_name(const Tile *t, const Stmt *loop) {
-    const char *name = name_of(loop), *copy = arena_printf(t->p->arena, "%s_2", name);
-    bool numbered = strchr("0123456789", name[strlen(name) - 1]) && strrchr(name, '_');
+    const char *name = name_of(loop), *copy = arena_printf(t->p->arena, "%s_2", name), *end = name + strlen(name);
+    while (end > name && strchr("0123456789", end[-1])) end--;
+    bool numbered = *end && end > name && end[-1] == '_'; // a copy itself
     const LoopNames *names = t->k->body.names;
     return numbered || !names || names_has(names, copy) ? NULL : copy;
 }
@@ -296,24 +306,108 @@ static double passes_over(const Tile *t, const Nest *n, const Shape *s, int vect
     return passes;
 }
 
-// A streamed operand that does not stay near is copied panel by panel into memory of its own, where it does. The vector loop is cut into
-// panels first; its iterations go inside of the loops that use the panel again. False: not worth it, or nothing to pack.
-static bool write_packed(Tile *t, const Nest *n, const Shape *s, int vector, int lanes, bool outermost) {
+// How a tile's operands are kept near: its vector loop's panels copied, its reduction cut in parts.
+typedef struct {
+    bool packs;
+    Operand operand; // to pack
+    int loop;        // of the nest: all of its iterations for a part before the next; -1: no parts
+    int64_t part;
+    const char *panel, *states; // names
+} Blocking;
+
+static void find_other(void *ctx, Stmt *s) {
+    *(bool *)ctx |= s->kind != ST_SET && s->kind != ST_LET && s->kind != ST_FOR && s->kind != ST_COMMENT;
+}
+
+static void find_set(void *ctx, Stmt *s) {
+    *(bool *)ctx |= s->kind == ST_SET;
+}
+
+// Nothing but its states is changed by the reduction b starts with, and they only by it.
+static bool is_plain_sum(const Block *b) {
+    bool other = false;
+    if (!b->n || b->data[0]->kind != ST_REDUCE) return false;
+    Block in = b->data[0]->body, rest = {.data = b->data + 1, .n = b->n - 1};
+    loop_walk(&in, find_other, &other);
+    loop_walk(&rest, find_set, &other);
+    return !other;
+}
+
+static int64_t divisor_up_to(int64_t n, int64_t most) {
+    int64_t best = 1;
+    for (int64_t i = 1; i <= most && i <= n; i++)
+        if (n % i == 0) best = i;
+    return best;
+}
+
+// The loop for whose iterations a part stays near: the innermost one that passes over it often, else the outermost one whose states fit.
+static int loop_of_parts(const Tile *t, const Nest *n, const Shape *s, int vector, int width) {
+    const double often = 10, enough = 4;
+    const int64_t states_most = t->target->l2 / 8;
+    int best = -1;
+    int64_t elements = width;
+    double passes = 1.0 / s->rows;
+    bool rows = false;
+    for (int i = n->n - 1; i > vector; i--) {
+        int64_t extent;
+        if (!dim_is_int(extent_of(t->p, n->loop[i]), &extent) || extent * elements * 4 > states_most) break;
+        elements *= extent;
+        passes *= (double)extent;
+        rows |= i == s->row;
+        if (rows && passes >= enough) best = i;
+        if (rows && passes >= often) break;
+    }
+    return best;
+}
+
+// Parts of the reduction of which the panel and the rows of a tile stay in the first cache.
+static void choose_parts(const Tile *t, const Nest *n, const Shape *s, int vector, int width, Blocking *b) {
+    const Stmt *r = n->body->data[0];
+    const double usable = 0.625 * t->target->l1, least = 48; // cycles of a part: its states are loaded and stored
+    int64_t extent, lo;
+    if (!is_plain_sum(n->body) || r->step != 1 || r->unroll) return;
+    if (!dim_is_int(r->lo, &lo) || !dim_is_int(extent_of(t->p, r), &extent)) return;
+    double bytes = operand_bytes(n, r, vector, width, s->row, s->rows), steps = runs_inside(t, r);
+    if (bytes * (double)extent <= 1.25 * t->target->l1) return;
+    b->part = divisor_up_to(extent, (int64_t)(usable / bytes));
+    if ((double)b->part * steps < least || b->part == extent) return;
+    b->loop = loop_of_parts(t, n, s, vector, width);
+}
+
+static bool choose_blocking(const Tile *t, const Nest *n, const Shape *s, int vector, int lanes, Blocking *b) {
     const double worth = 0.25, passes = 4;
     enum { PANEL_MOST = 64 << 10 };
+    const char *name = name_of(n->loop[vector]);
     int width = lanes * s->vectors;
-    const Stmt *v = n->loop[vector], *row = n->loop[s->row];
-    const Dim *extent = extent_of(t->p, v);
-    const char *name = name_of(v), *panel = arena_printf(t->p->arena, "%s_panel", name), *copy = copy_name(t, row);
-    Operand o;
     int64_t known;
-    if (vector > s->row || !copy || names_has(t->k->body.names, panel) || !dim_is_int(extent, &known) || known <= width) return false;
-    if (passes_over(t, n, s, vector) < passes || !operand_find(n, vector, width, t->target, &o) || o.missing < worth) return false;
-    if (o.rows * width * dtype_bytes(o.buffer->var.type.type) > PANEL_MOST || !operand_set_apart(t->p, t->k)) return false;
-    str_printf(&t->text, "split(%s, %d, %s) ", name, width, tail_of(vector, outermost));
+    *b = (Blocking){.loop = -1, .panel = arena_printf(t->p->arena, "%s_panel", name)};
+    b->states = arena_printf(t->p->arena, "%s_states", name);
+    if (vector > s->row || !copy_name(t, n->loop[s->row]) || !dim_is_int(extent_of(t->p, n->loop[vector]), &known) || known <= width)
+        return false;
+    if (names_has(t->k->body.names, b->panel) || names_has(t->k->body.names, b->states)) return false;
+    bool streams = operand_find(n, vector, width, t->target, &b->operand);
+    int64_t bytes = streams ? b->operand.rows * width * dtype_bytes(b->operand.buffer->var.type.type) : 0;
+    b->packs = streams && b->operand.missing >= worth && passes_over(t, n, s, vector) >= passes;
+    if (!b->packs || bytes > PANEL_MOST) choose_parts(t, n, s, vector, width, b);
+    if (b->loop < 0 && bytes > PANEL_MOST) b->packs = false;
+    if (b->packs) b->packs = operand_set_apart(t->p, t->k);
+    return b->packs || b->loop >= 0;
+}
+
+// The vector loop is cut into panels first; its iterations go inside of the loops that use a panel again. Then what the tile reads is kept
+// near: an operand that does not stay in the first cache is copied panel by panel into memory of its own, a long reduction goes in parts.
+static bool write_blocked(Tile *t, const Nest *n, const Shape *s, int vector, int lanes, bool outermost) {
+    Blocking b;
+    int64_t known;
+    if (!choose_blocking(t, n, s, vector, lanes, &b)) return false;
+    const Stmt *row = n->loop[s->row];
+    const Dim *extent = extent_of(t->p, n->loop[vector]);
+    int width = lanes * s->vectors;
+    const char *name = name_of(n->loop[vector]);
     const char *at = arena_printf(t->p->arena, "%s_o", name), *in = arena_printf(t->p->arena, "%s_i", name);
-    if (known % width) {
-        write_rows(t, copy, extent_of(t->p, row), s->rows, "peel");
+    str_printf(&t->text, "split(%s, %d, %s) ", name, width, tail_of(vector, outermost));
+    if (dim_is_int(extent, &known) && known % width) {
+        write_rows(t, copy_name(t, row), extent_of(t->p, row), s->rows, "peel");
         write_lanes_left(t, name, extent, lanes, s->vectors);
         // A loop of one iteration: what is left over may stand in the same iteration of the outer one.
         str_printf(&t->text, "split(%s, %d) ", in, width);
@@ -322,10 +416,21 @@ static bool write_packed(Tile *t, const Nest *n, const Shape *s, int vector, int
     }
     str_printf(&t->text, "reorder(");
     for (int i = vector + 1; i < n->n; i++) str_printf(&t->text, "%s, ", name_of(n->loop[i]));
-    str_printf(&t->text, "%s) pack(%s, %s, %s, ", in, o.buffer->var.name, at, panel);
-    for (int i = 0; i < o.nloops; i++) str_printf(&t->text, "%s, ", name_of(o.loops[i]));
     str_printf(&t->text, "%s) ", in);
-    write_vectors(t, arena_printf(t->p->arena, "%s_%s", panel, in), lanes, s->vectors);
+    const Stmt *reduce = b.loop < 0 ? NULL : n->body->data[0];
+    if (reduce) {
+        str_printf(&t->text, "parts(%s, %s, %lld, %s) ", name_of(n->loop[b.loop]), name_of(reduce), (long long)b.part, b.states);
+        at = arena_printf(t->p->arena, "%s_o", name_of(reduce));
+        write_vectors(t, arena_printf(t->p->arena, "%s_%s", b.states, in), lanes, s->vectors);
+        write_vectors(t, arena_printf(t->p->arena, "%s_%s_f", b.states, in), lanes, s->vectors);
+    }
+    if (b.packs) {
+        str_printf(&t->text, "pack(%s, %s, %s, ", b.operand.buffer->var.name, at, b.panel);
+        for (int i = 0; i < b.operand.nloops; i++)
+            str_printf(&t->text, "%s%s, ", name_of(b.operand.loops[i]), b.operand.loops[i] == reduce ? "_i" : "");
+        str_printf(&t->text, "%s) ", in);
+        write_vectors(t, arena_printf(t->p->arena, "%s_%s", b.panel, in), lanes, s->vectors);
+    }
     write_vectors(t, in, lanes, s->vectors);
     write_rows(t, name_of(row), extent_of(t->p, row), s->rows, "peel");
     return true;
@@ -337,7 +442,7 @@ static void write_tile(Tile *t, Nest *n, int vector, int lanes, bool outermost) 
     int was = vector;
     order_loops(t, n, &shape, &vector, lanes);
     if (vector != was) shape.row = was;
-    if (shape.row >= 0 && write_packed(t, n, &shape, vector, lanes, outermost)) return;
+    if (shape.row >= 0 && write_blocked(t, n, &shape, vector, lanes, outermost)) return;
     for (int i = n->n - 1; i >= 0; i--) {
         const Dim *extent = extent_of(t->p, n->loop[i]);
         if (i == vector) write_lanes(t, name_of(n->loop[i]), extent, lanes, shape.vectors, tail_of(i, outermost));
