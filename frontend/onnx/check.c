@@ -214,6 +214,36 @@ bool import_known_tensor(const ImportNode *n, const Value *v, Tensor *t) {
     return constant_at(n, v, t, 0);
 }
 
+const Dim *import_extent(ImportNode *n, int input, int64_t lo) {
+    Value *v = n->in[input];
+    const Dim *least = dim_int(n->dims, lo), *size;
+    if (!dtype_is_int(v->type) || v->rank > 1 || dim_eq(n->dims, value_size(n->b.g, v), dim_int(n->dims, 1)) == NO) {
+        import_fail(n, "input %d is %s, one integer is needed", input, import_shape_text(n, v));
+        return NULL;
+    }
+    size = g_size(&n->b, v->content || v->rank == 0 ? v : g_reshape(&n->b, v, 0, NULL), 0, "size", least, NULL);
+    Tri enough = dim_le(n->dims, least, size);
+    if (enough == NO) {
+        import_fail(n, "input %d is %s, at least %lld is needed", input, dim_text(n->dims, size), (long long)lo);
+        return NULL;
+    }
+    const Dim *guard = dim_sub(n->dims, size, least);
+    if (enough == UNKNOWN) g_check(&n->b, NULL, 1, &guard, CODE_SHAPE);
+    return size;
+}
+
+enum { MAX_SETTLED = 1 << 16 };
+
+Value *import_settled(ImportNode *n, Value *v) {
+    Tensor t, *in;
+    if (!v->def || v->def->op == G_const || !fixed_extents(n, v, &t) || tensor_count(&t) > MAX_SETTLED) return v;
+    in = ARENA_ARRAY(n->arena, Tensor, v->def->nin + 1);
+    for (int i = 0; i < v->def->nin; i++)
+        if (!constant_at(n, v->def->in[i], &in[i], 0)) return v;
+    if (!graph_eval_node(v->def, in, &t, n->arena)) return v;
+    return g_const(&n->b, v->type, v->rank, (const Dim *const *)v->shape, (Data){t.data, t.bytes});
+}
+
 const char *import_shape_text(const ImportNode *n, const Value *v) {
     Str s = {0};
     str_printf(&s, "%s[", dtype_name(v->type));

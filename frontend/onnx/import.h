@@ -88,6 +88,10 @@ bool import_sizes(ImportNode *n, int input, const Dim *const **elems, int *count
 bool import_const_ints(const ImportNode *n, int input, int64_t *out, int max, int *count);
 // v's elements when v is a constant or computed from constants alone (at most 2^20 elements); false, without a message, when it is not.
 bool import_known_tensor(const ImportNode *n, const Value *v, Tensor *t);
+// A size of at least lo: the one element of an integer input, a size of the run when it is data. NULL after a fault.
+const Dim *import_extent(ImportNode *n, int input, int64_t lo);
+// v as a constant when its node computes at most 2^16 elements from nothing or from constants; else v.
+Value *import_settled(ImportNode *n, Value *v);
 const char *import_shape_text(const ImportNode *n, const Value *v); // "f32[N, 3]" for messages
 // A decision between things that the model's facts leave open (If with branches of different rank): returns the current choice, 0 first;
 // when the rest of the model fails to import, the importer starts again with the next choice. nchoices is at most 2.

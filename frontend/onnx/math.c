@@ -27,6 +27,7 @@ static const Formula formulas[] = {
     {"Shrink", "select(a0 < -$lambd, a0 + $bias, select(a0 > $lambd, a0 - $bias, 0.0$T))"},
     {"Softplus", "max(a0, 0.0) + log1p(exp(-abs(a0)))"},
     {"Softsign", "a0 / (1.0 + abs(a0))"},
+    {"SwiGLU", "a0 * sigmoid(a0 * $alpha) * a1"},
     {"Swish", "a0 * sigmoid(a0 * $alpha)"},
     {"ThresholdedRelu", "select(a0 > $alpha, a0, 0.0$T)"},
     {"IsNaN", "a0 != a0"},
@@ -339,10 +340,25 @@ bool import_pow(ImportNode *n) {
     return true;
 }
 
+bool import_swiglu(ImportNode *n) {
+    const Value *a = n->in[0];
+    return import_same_types(n, 0, 1) && import_shape_is(n, 1, a->rank, (const Dim *const *)a->shape) && import_formula(n);
+}
+
+// fmod = 0: the remainder has the divisor's sign, zeros too.
 bool import_mod(ImportNode *n) {
-    if (!import_same_types(n, 0, 1) || !import_broadcast(n, 2, n->in)) return false;
+    if (!import_same_types(n, 0, 1) || !import_numeric(n, 0) || !import_broadcast(n, 2, n->in)) return false;
     bool c_like = attr_int(n, "fmod") != 0, floats = dtype_is_float(n->in[0]->type);
-    if (floats && !c_like) return import_fail(n, "fmod must be 1 for %s", dtype_name(n->in[0]->type));
+    if (floats && !c_like) {
+        DType t = n->in[0]->type, wide = t == DT_f64 ? t : DT_f32;
+        Value *in[] = {g_cast(&n->b, wide, n->in[0]), g_cast(&n->b, wide, n->in[1])};
+        Value *rest[] = {g_map2(&n->b, X_fmod, in[0], in[1]), in[1]};
+        const char *zero = "select(a1 < 0.0, -0.0$T, 0.0$T)";
+        Value *y =
+            formula_map(n, arena_printf(n->arena, "select(a0 == 0.0, %s, select((a0 < 0.0) ^ (a1 < 0.0), a0 + a1, a0))", zero), 2, rest);
+        n->out[0] = y ? g_cast(&n->b, t, y) : NULL;
+        return y != NULL;
+    }
     n->out[0] = g_map2(&n->b, floats ? X_fmod : c_like ? X_rem : X_floormod, n->in[0], n->in[1]);
     return true;
 }
@@ -389,25 +405,6 @@ bool import_gelu(ImportNode *n) {
                                  : "0.5 * a0 * (1.0 + erf(a0 * 0.7071067811865476))";
     n->out[0] = formula_map(n, text, 1, n->in);
     return n->out[0] != NULL;
-}
-
-bool import_dropout(ImportNode *n) {
-    bool training = false;
-    if (n->version >= 12 && n->nin > 2 && n->in[2]) {
-        int64_t v;
-        if (!value_content_int(n->in[2], 0, &v)) return import_unsupported(n, "training mode decided at run time");
-        training = v != 0;
-    }
-    double ratio = 0.5, given;
-    if (training && n->nin > 1 && n->in[1] && import_const_float(n, 1, &given)) ratio = given;
-    if (training && ratio != 0) return import_unsupported(n, "dropout in training mode");
-    n->out[0] = g_map(&n->b, 1, n->in, x_arg(n->arena, 0, n->in[0]->type));
-    if (n->nout > 1) {
-        const Value *x = n->in[0];
-        DType mask = n->version >= 10 ? DT_bool : x->type;
-        n->out[1] = g_map_shape(&n->b, 0, NULL, x_int(n->arena, mask, 1), x->rank, (const Dim *const *)x->shape);
-    }
-    return true;
 }
 
 bool import_const_float(const ImportNode *n, int input, double *out) {

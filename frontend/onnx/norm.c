@@ -35,19 +35,55 @@ static bool check_trailing(ImportNode *n) {
     return check_channels(n, 0, 1, 0, NULL) && import_broadcast(n, n->nin, n->in);
 }
 
-bool import_batch_norm(ImportNode *n) {
-    if (!check_channels(n, 1, 1, 4, n->in[0]->rank > 1 ? n->in[0]->shape[1] : NULL)) return false;
-    Value *x = widened(n, n->in[0]), *in[5] = {x};
-    if (n->version >= 14 && attr_int(n, "training_mode") != 0) return import_unsupported(n, "training mode");
-    if (n->version < 7 && attr_has(n, "is_test") && attr_int(n, "is_test") == 0) return import_unsupported(n, "training mode");
-    if (n->version < 9 && attr_int(n, "spatial") == 0) return import_unsupported(n, "spatial = 0");
-    for (int i = 1; i < 5; i++) in[i] = along_channels(n, g_cast(&n->b, x->type, n->in[i]), x->rank);
-    // (x - mean) * (scale / sqrt(var + eps)) + bias
-    const Expr *text =
-        formula_expr(n, "(a0 - a3) * (a1 / sqrt(a4 + $epsilon)) + a2", 5, (DType[]){x->type, x->type, x->type, x->type, x->type});
-    if (!text) return false;
-    n->out[0] = g_cast(&n->b, n->in[0]->type, g_map(&n->b, 5, in, text));
+// (x - mean) * (scale / sqrt(var + eps)) + bias; NULL after a fault.
+static Value *batch_normalised(ImportNode *n, Value *const *in) {
+    DType t = in[0]->type;
+    const Expr *text = formula_expr(n, "(a0 - a3) * (a1 / sqrt(a4 + $epsilon)) + a2", 5, (DType[]){t, t, t, t, t});
+    return text ? g_map(&n->b, 5, in, text) : NULL;
+}
+
+// Statistics of the batch over `axes` replace in[3] and in[4]; the outputs behind Y are the running ones: the inputs' share is momentum.
+// Before opset 14 the batch's own follow them.
+static bool batch_statistics(ImportNode *n, int count, const int64_t *axes, Value **in) {
+    Value *given[] = {n->in[3], n->in[4]}, *d, *batch[2];
+    in[3] = import_mean(n, in[0], count, axes, true);
+    d = g_map2(&n->b, X_sub, in[0], in[3]);
+    in[4] = import_mean(n, g_map2(&n->b, X_mul, d, d), count, axes, true);
+    for (int i = 0; i < 2; i++) {
+        batch[i] = g_reshape(&n->b, in[3 + i], given[i]->rank, (DimArray)given[i]->shape);
+        Value *mix[] = {batch[i], g_cast(&n->b, in[0]->type, given[i])};
+        Value *running = formula_map(n, "a1 * $momentum + a0 * (1.0 - $momentum)", 2, mix);
+        if (!running) return false;
+        if (n->row->max_out > 1 + i) n->out[1 + i] = g_cast(&n->b, given[i]->type, running);
+        if (n->row->max_out > 3 + i) n->out[3 + i] = g_cast(&n->b, given[i]->type, batch[i]);
+    }
     return true;
+}
+
+// Opset 14 has an attribute for it; before, more outputs than Y say that this is training (before 7, is_test = 0 does too).
+static bool is_training(const ImportNode *n) {
+    if (n->version >= 14) return attr_int(n, "training_mode") != 0;
+    return n->nout > 1 || (n->version < 7 && attr_has(n, "is_test") && attr_int(n, "is_test") == 0);
+}
+
+bool import_batch_norm(ImportNode *n) {
+    const Value *given = n->in[0];
+    bool by_element = n->version < 9 && attr_int(n, "spatial") == 0; // statistics of their own for each element of an image
+    if (!check_channels(n, 1, 1, by_element ? 0 : 4, given->rank > 1 ? given->shape[1] : NULL)) return false;
+    for (int i = 1; i < 5 && by_element; i++)
+        if (!import_shape_is(n, i, given->rank - 1, (DimArray)given->shape + 1)) return false;
+    Value *x = widened(n, n->in[0]), *in[5] = {x};
+    for (int i = 1; i < 5; i++) {
+        in[i] = g_cast(&n->b, x->type, n->in[i]);
+        if (!by_element) in[i] = along_channels(n, in[i], x->rank);
+    }
+    int64_t axes[RANK_MAX] = {0};
+    int count = 1;
+    for (int i = 2; i < x->rank && !by_element; i++) axes[count++] = i;
+    if (is_training(n) && !batch_statistics(n, count, axes, in)) return false;
+    Value *y = batch_normalised(n, in);
+    if (y) n->out[0] = g_cast(&n->b, given->type, y);
+    return y != NULL;
 }
 
 // scale and bias over the axes from `axis` on, broadcast by trailing axes.

@@ -15,26 +15,44 @@ static Value *flag_of(ImportNode *n, Value *axes, int axis, int rank) {
     return hit ? g_reduce(&n->b, "any", hit, 1, &first, false) : NULL;
 }
 
-static bool check_range(ImportNode *n, Value *axes, int rank) {
+bool data_range(ImportNode *n, Value *axes, int rank) {
     int64_t first = 0;
     Value *valid = formula_map(n, arena_printf(n->arena, "(a0 >= (%di64)) & (a0 < %di64)", -rank, rank), 1, &axes);
     if (valid) g_check(&n->b, g_reduce(&n->b, "all", valid, 1, &first, false), 0, NULL, CODE_SHAPE);
     return valid != NULL;
 }
 
-bool data_axes(ImportNode *n, DataAxes *a, const Value *x, Value *axes) {
-    DimTable *t = n->dims;
+// As many flags are set as axes are named.
+static bool check_distinct(ImportNode *n, const DataAxes *a) {
+    Str s = {0};
+    str_add(&s, "(0i64");
+    for (int i = 0; i < a->rank; i++) str_printf(&s, " + cast.i64(a%d)", i);
+    str_printf(&s, ") == %di64", a->count);
+    Value *distinct = formula_map(n, s.data, a->rank, a->reduced);
+    str_free(&s);
+    if (distinct) g_check(&n->b, distinct, 0, NULL, CODE_SHAPE);
+    return distinct != NULL;
+}
+
+bool data_flags(ImportNode *n, DataAxes *a, const Value *x, Value *axes, int rank) {
     int64_t count;
     if (axes->rank != 1 || !dtype_is_int(axes->type))
         return import_fail(n, "axes are %s, integers of rank 1 are needed", import_shape_text(n, axes));
-    if (!dim_is_int(axes->shape[0], &count) || x->rank > FLAGS_MAX) return import_unsupported(n, "axes of data for rank %d", x->rank);
-    if (count > x->rank) return import_fail(n, "names %ld axes of rank %d", (long)count, x->rank);
+    if (!dim_is_int(axes->shape[0], &count) || rank > FLAGS_MAX) return import_unsupported(n, "axes of data for rank %d", rank);
+    if (count > rank) return import_fail(n, "names %ld axes of rank %d", (long)count, rank);
     axes = g_cast(&n->b, DT_i64, axes);
-    *a = (DataAxes){.rank = x->rank, .count = (int)count, .shape = (DimArray)x->shape};
-    if (!check_range(n, axes, x->rank)) return false;
+    *a = (DataAxes){.rank = rank, .count = (int)count, .shape = (DimArray)x->shape};
+    if (!data_range(n, axes, rank)) return false;
+    for (int i = 0; i < rank; i++)
+        if (!(a->reduced[i] = flag_of(n, axes, i, rank))) return false;
+    return check_distinct(n, a);
+}
+
+bool data_axes(ImportNode *n, DataAxes *a, const Value *x, Value *axes) {
+    DimTable *t = n->dims;
+    if (!data_flags(n, a, x, axes, x->rank)) return false;
     for (int i = 0; i < x->rank; i++) {
         const FormulaDim dims[] = {{"D", x->shape[i]}, {0}};
-        if (!(a->reduced[i] = flag_of(n, axes, i, x->rank))) return false;
         Value *size = formula_tensor(n, "select(a0, 1i64, cast.i64(dim(D)))", 1, &a->reduced[i], 0, NULL, dims);
         const Dim *one = dim_int(t, 1);
         if (size) a->kept[i] = g_size(&n->b, size, 0, "kept", dim_min(t, x->shape[i], one), dim_max(t, x->shape[i], one));
@@ -101,7 +119,12 @@ Value *data_squeeze(ImportNode *n, const DataAxes *a, Value *y) {
         str_free(&s);
         str_free(&before);
         if (!size) return NULL;
-        shape[j] = g_size(&n->b, size, 0, "stays", dim_int(n->dims, 0), NULL);
+        const Dim *least = a->shape[j], *most = a->shape[j]; // of the axes that may be it
+        for (int i = j + 1; i <= j + a->count; i++) {
+            least = dim_min(n->dims, least, a->shape[i]);
+            most = dim_max(n->dims, most, a->shape[i]);
+        }
+        shape[j] = g_size(&n->b, size, 0, "stays", least, most);
     }
     return g_reshape(&n->b, y, a->rank - a->count, shape);
 }

@@ -132,6 +132,7 @@ static bool has_axis(const int64_t *axes, int count, int axis) {
 }
 
 bool import_squeeze(ImportNode *n) {
+    if (n->version >= 13 && numbers_are_data(n, 1)) return squeeze_of_data(n);
     const Value *x = n->in[0];
     int64_t axes[RANK_MAX];
     int count, rank = 0;
@@ -155,6 +156,7 @@ bool import_squeeze(ImportNode *n) {
 }
 
 bool import_unsqueeze(ImportNode *n) {
+    if (n->version >= 13 && numbers_are_data(n, 1)) return unsqueeze_of_data(n);
     const Value *x = n->in[0];
     int64_t axes[RANK_MAX];
     int count, from = 0;
@@ -343,15 +345,10 @@ static bool slice_apply(ImportNode *n, const SliceSpec *s) {
     return true;
 }
 
-static bool is_data(const ImportNode *n, int input) {
-    const Value *v = input < n->nin ? n->in[input] : NULL;
-    return v && !v->content && !(v->rank == 1 && dim_is(v->shape[0], 0));
-}
-
 bool import_slice(ImportNode *n) {
     SliceSpec s = {0};
     int ends, axes = 0, steps = 0;
-    if (is_data(n, 1) || is_data(n, 2) || is_data(n, 3) || is_data(n, 4)) return slice_of_data(n);
+    if (numbers_are_data(n, 1) || numbers_are_data(n, 2) || numbers_are_data(n, 3) || numbers_are_data(n, 4)) return slice_of_data(n);
     if (!import_content(n, 1, &s.starts, &s.count) || !import_content(n, 2, &s.ends, &ends)) return false;
     for (int i = 0; i < s.count && i < RANK_MAX; i++) s.axes[i] = i, s.steps[i] = 1;
     if (s.count > n->in[0]->rank || ends != s.count)
@@ -376,73 +373,6 @@ bool import_slice_attr(ImportNode *n) {
     }
     s.starts = from, s.ends = to, s.count = starts.n;
     return slice_apply(n, &s);
-}
-
-// ---- Pad ----
-// Index of the padded axis in the input for the modes that copy: edge, reflect, wrap; NULL for constant (guarded).
-static const Dim *pad_index(ImportNode *n, const char *mode, const Dim *at, const Dim *extent) {
-    DimTable *t = n->dims;
-    const Dim *last = dim_addi(t, extent, -1), *zero = dim_of(n, 0);
-    if (!strcmp(mode, "edge")) return dim_max(t, zero, dim_min(t, at, last));
-    if (!strcmp(mode, "wrap")) return dim_mod(t, at, extent);
-    if (strcmp(mode, "reflect")) return NULL;
-    // One fold at each side: |at|, then 2*last - that where it is beyond the last element.
-    const Dim *folded = dim_max(t, at, dim_sub(t, zero, at));
-    return dim_min(t, folded, dim_sub(t, dim_muli(t, last, 2), folded));
-}
-
-// Reflection folds once at each side: pads are shorter than the axis, else an error now or, where sizes are symbolic, at run time.
-static bool check_reflection(ImportNode *n, const Dim *before, const Dim *after, const Dim *extent, int axis) {
-    const Dim *guards[] = {dim_addi(n->dims, dim_sub(n->dims, extent, before), -1), dim_addi(n->dims, dim_sub(n->dims, extent, after), -1)};
-    Tri fits[] = {dim_ge0(n->dims, guards[0]), dim_ge0(n->dims, guards[1])};
-    if (fits[0] == NO || fits[1] == NO) return import_fail(n, "reflection of axis %d is longer than the axis", axis);
-    if (fits[0] == UNKNOWN || fits[1] == UNKNOWN) g_check(&n->b, NULL, 2, guards, CODE_SHAPE);
-    return true;
-}
-
-static bool pad_view(ImportNode *n, const char *mode, const Dim *const *before, const Dim *const *after, Scalar fill) {
-    Value *x = n->in[0];
-    if (!strcmp(mode, "constant")) {
-        n->out[0] = g_pad(&n->b, x, before, after, fill);
-        return true;
-    }
-    const Dim *shape[RANK_MAX], *index[RANK_MAX];
-    for (int i = 0; i < x->rank; i++) {
-        shape[i] = dim_add(n->dims, x->shape[i], dim_add(n->dims, before[i], after[i]));
-        const Dim *at = dim_sub(n->dims, axis_sym(n, i, shape[i]), before[i]);
-        bool none = dim_is(before[i], 0) && dim_is(after[i], 0);
-        if (!strcmp(mode, "reflect") && !none && !check_reflection(n, before[i], after[i], x->shape[i], i)) return false;
-        index[i] = none ? at : pad_index(n, mode, at, x->shape[i]);
-        if (!index[i]) return import_fail(n, "unknown mode '%s'", mode);
-    }
-    n->out[0] = g_view(&n->b, x, x->rank, shape, index, 0, NULL, scalar_int(x->type, 0));
-    return true;
-}
-
-bool import_pad(ImportNode *n) {
-    const Dim *const *pads, *before[RANK_MAX], *after[RANK_MAX];
-    int count, rank = n->in[0]->rank, naxes = rank;
-    int64_t given[RANK_MAX], axes[RANK_MAX];
-    double fill = 0;
-    if (!import_content(n, 1, &pads, &count)) return false;
-    for (int i = 0; i < rank; i++) given[i] = i, before[i] = after[i] = dim_of(n, 0);
-    if (n->nin > 3 && n->in[3] && !import_const_ints(n, 3, given, RANK_MAX, &naxes)) return false;
-    if (count != 2 * naxes) return import_fail(n, "pads has %d entries, %d are needed", count, 2 * naxes);
-    if (!import_axes(n, (IntList){given, naxes}, rank, axes)) return false;
-    if (n->nin > 2 && n->in[2] && !import_const_float(n, 2, &fill)) return import_unsupported(n, "a fill value known only at run time");
-    for (int i = 0; i < naxes; i++) before[axes[i]] = pads[i], after[axes[i]] = pads[i + naxes];
-    DType t = n->in[0]->type;
-    Scalar s = dtype_is_float(t) || !n->in[2 < n->nin ? 2 : 0] ? scalar_float(t, fill) : scalar_int(t, (int64_t)fill);
-    return pad_view(n, attr_string(n, "mode"), before, after, s);
-}
-
-bool import_pad_attr(ImportNode *n) {
-    IntList pads = attr_ints(n, n->version < 2 ? "paddings" : "pads");
-    const Dim *before[RANK_MAX], *after[RANK_MAX];
-    int rank = n->in[0]->rank;
-    if (pads.n != 2 * rank) return import_fail(n, "pads has %d entries, %d are needed", pads.n, 2 * rank);
-    for (int i = 0; i < rank; i++) before[i] = dim_of(n, pads.data[i]), after[i] = dim_of(n, pads.data[i + rank]);
-    return pad_view(n, attr_string(n, "mode"), before, after, scalar_float(n->in[0]->type, attr_float(n, "value")));
 }
 
 // ---- values of a shape ----

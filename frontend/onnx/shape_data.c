@@ -1,6 +1,8 @@
-// Reshape and Slice whose numbers are known only when the model runs: what ONNX says about -1, 0 and negative positions is computed on
-// integers, and the results become sizes of the run.
+// Reshape, Slice, Squeeze and Unsqueeze whose numbers are known only when the model runs: what ONNX says about -1, 0 and negative positions is
+// computed on integers, and the results become sizes of the run.
 #include "shape_data.h"
+
+#include "reduce_data.h"
 
 #include <string.h>
 
@@ -42,6 +44,9 @@ static Value *slice_axis(ImportNode *n, Value *x, int axis, Value *start, Value 
     Value *count = to ? formula_tensor(n, "max(0i64 - floordiv(a0 - a1, a2), 0i64)", 3, in, 0, NULL, dims) : NULL;
     if (!count) return NULL;
     const Dim *len = g_size(&n->b, count, 0, "sliced", dim_int(t, 0), x->shape[axis]);
+    int64_t stride;
+    if (value_content_int(step, 0, &stride) && stride == 1)
+        return g_slice(&n->b, x, axis, g_size(&n->b, from, 0, "start", dim_int(t, 0), x->shape[axis]), len, 1);
     Value *origin[] = {from, step}, *at = formula_tensor(n, "a0 + cast.i64(dim(d0)) * a1", 2, origin, 1, &len, NULL);
     if (!at) return NULL;
     const Dim *shape[GRAPH_MAX_RANK], *index[GRAPH_MAX_RANK], *v = dim_symbol(t, "v0", SYM_DATA, NULL, NULL);
@@ -59,14 +64,15 @@ static Value *slice_axis(ImportNode *n, Value *x, int axis, Value *start, Value 
 static Value *number_list(ImportNode *n, int input, int64_t count) {
     Value *v = input < n->nin ? n->in[input] : NULL;
     const Dim *shape = dim_int(n->dims, count);
-    if (!v) return g_map_shape(&n->b, 0, NULL, x_int(n->arena, DT_i64, 1), 1, &shape);
+    const int64_t ones[GRAPH_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    if (!v) return g_const_ints(&n->b, DT_i64, (int)count, ones);
     if (v->rank != 1 || !dtype_is_int(v->type) || dim_eq(n->dims, v->shape[0], shape) != YES)
         return import_fail(n, "input %d is %s, %ld integers are needed", input, import_shape_text(n, v), (long)count), NULL;
     return g_cast(&n->b, DT_i64, v);
 }
 
 // The number that a list has for an axis, where the axes themselves are data; `missing` when they do not name it.
-static Value *number_for(ImportNode *n, Value *list, Value *axes, int axis, int rank, const Dim *missing) {
+Value *number_for(ImportNode *n, Value *list, Value *axes, int axis, int rank, const Dim *missing) {
     int64_t first = 0;
     const char *hit = arena_printf(n->arena, "((a1 == %di64) | (a1 == (%di64)))", axis, axis - rank);
     const FormulaDim dims[] = {{"MISSING", missing}, {0}};
@@ -114,4 +120,58 @@ bool slice_of_data(ImportNode *n) {
         x = slice_axis(n, x, (int)chosen[i], list_number(n, lists[0], i), list_number(n, lists[1], i), list_number(n, lists[2], i));
     n->out[0] = x;
     return x != NULL;
+}
+
+bool numbers_are_data(const ImportNode *n, int input) {
+    const Value *v = input < n->nin ? n->in[input] : NULL;
+    return v && !v->content && !(v->rank == 1 && dim_is(v->shape[0], 0));
+}
+
+// ---- Squeeze, Unsqueeze: the length of the list of axes is constant, so the result's rank is ----
+bool squeeze_of_data(ImportNode *n) {
+    Value *x = n->in[0];
+    DataAxes a;
+    if (!data_flags(n, &a, x, n->in[1], x->rank)) return false;
+    for (int i = 0; i < a.rank; i++) {
+        const FormulaDim dims[] = {{"D", a.shape[i]}, {0}};
+        Value *fits = formula_tensor(n, "not(a0) | (dim(D) == 1)", 1, &a.reduced[i], 0, NULL, dims);
+        if (!fits) return false;
+        if (!dim_is(a.shape[i], 1)) g_check(&n->b, fits, 0, NULL, CODE_SHAPE);
+    }
+    n->out[0] = data_squeeze(n, &a, x);
+    return n->out[0] != NULL;
+}
+
+// The extent of axis i of the result: 1 where it is named, else that of the input's axis with as many unnamed axes before it.
+static const Dim *unsqueezed_extent(ImportNode *n, const DataAxes *a, const Value *x, int i) {
+    Str s = {0};
+    FormulaDim dims[GRAPH_MAX_RANK + 1] = {{0}};
+    const Dim *least = dim_int(n->dims, 1), *most = least;
+    str_printf(&s, "select(a%d, 1i64, 0i64", i);
+    for (int k = i - a->count < 0 ? 0 : i - a->count, d = 0; k <= i && k < x->rank; k++, d++) {
+        dims[d] = (FormulaDim){arena_printf(n->arena, "D%d", k), x->shape[k]};
+        str_add(&s, " + select((0i64");
+        for (int j = 0; j < i; j++) str_printf(&s, " + cast.i64(a%d)", j);
+        str_printf(&s, ") == %di64, cast.i64(dim(D%d)), 0i64)", i - k, k);
+        least = dim_min(n->dims, least, x->shape[k]);
+        most = dim_max(n->dims, most, x->shape[k]);
+    }
+    str_add(&s, ")");
+    Value *size = formula_tensor(n, s.data, i + 1, a->reduced, 0, NULL, dims);
+    str_free(&s);
+    return size ? g_size(&n->b, size, 0, "unsqueezed", least, most) : NULL;
+}
+
+bool unsqueeze_of_data(ImportNode *n) {
+    Value *x = n->in[0];
+    DataAxes a;
+    int64_t count;
+    const Dim *shape[GRAPH_MAX_RANK];
+    if (n->in[1]->rank != 1 || !dim_is_int(n->in[1]->shape[0], &count) || x->rank + count > GRAPH_MAX_RANK)
+        return import_unsupported(n, "a result of unknown rank");
+    if (!data_flags(n, &a, x, n->in[1], x->rank + (int)count)) return false;
+    for (int i = 0; i < a.rank; i++)
+        if (!(shape[i] = unsqueezed_extent(n, &a, x, i))) return false;
+    n->out[0] = g_reshape(&n->b, x, a.rank, shape);
+    return true;
 }

@@ -20,12 +20,13 @@ class Case:
     atol: float = 1e-7
 
 
-def one_node(name, node, inputs, outputs, opset=22):
-    """A case of a single node on tensors, given as {name: array}."""
-    infos = [
-        [helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape) for key, value in part.items()]
-        for part in (inputs, outputs)
-    ]
+def one_node(name, node, inputs, outputs, opset=22, symbolic=False):
+    """A case of a single node on tensors, given as {name: array}; `symbolic`: every dimension of the inputs is a symbol, outputs have no shape."""
+    def info(key, value, given):
+        shape = value.shape if not symbolic else [f"{key}_{i}" for i in range(value.ndim)] if given else None
+        return helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(value.dtype), shape)
+
+    infos = [[info(key, value, part is inputs) for key, value in part.items()] for part in (inputs, outputs)]
     graph = helper.make_graph([node], name, *infos)
     opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(node.domain, 1)] if node.domain else [])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
@@ -189,11 +190,15 @@ def ml_cases():
 
 
 # ---- forms that no case of the package has; its reference evaluator says what comes out ----
-def referenced(name, node, inputs, opset=22):
+def referenced(name, node, inputs, opset=22, symbolic=False, rtol=1e-3, atol=1e-7):
     infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()]
-    graph = helper.make_graph([node], name, infos, [helper.make_tensor_value_info("y", 1, None)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    return one_node(name, node, inputs, {"y": ReferenceEvaluator(model).run(None, inputs)[0]}, opset)
+    outputs = [helper.make_tensor_value_info(o, 1, None) for o in node.output]
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(node.domain, 1)] if node.domain else [])
+    model = helper.make_model(helper.make_graph([node], name, infos, outputs), opset_imports=opsets, ir_version=10)
+    results = dict(zip(node.output, ReferenceEvaluator(model).run(None, inputs), strict=True))
+    case = one_node(name, node, inputs, results, opset, symbolic)
+    case.rtol, case.atol = rtol, atol
+    return case
 
 
 def roi_cases():
@@ -261,6 +266,206 @@ def if_ranks():
     yield Case("test_own_if_ranks", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), sets)
 
 
+# ---- signals ----
+def dft(x, length, axis, inverse=False, onesided=False):
+    """NumPy's transform in doubles; x has its parts in the last axis."""
+    z = x[..., 0].astype(np.float64) + (1j * x[..., 1] if x.shape[-1] == 2 else 0)
+    if inverse and onesided:
+        return np.fft.irfft(z, length, axis)[..., None].astype(x.dtype)
+    y = np.fft.ifft(z, length, axis) if inverse else np.fft.fft(z, length, axis)
+    if onesided:
+        y = np.take(y, range(length // 2 + 1), axis)
+    return np.stack([y.real, y.imag], -1).astype(x.dtype)
+
+
+def signal_cases():
+    rng = np.random.default_rng(5)
+    for name, shape, length, axis, attributes, symbolic in (
+        ("factors", (2, 1000, 2), None, 1, {}, False),
+        ("factors_inner_axis", (3, 2, 384, 5, 1), None, 2, {}, False),
+        ("factors_inverse", (2, 300, 2), None, 1, {"inverse": 1}, False),
+        ("factors_padded", (2, 250, 1), 512, 1, {"onesided": 1}, False),
+        ("factors_cut", (2, 250, 2), 96, 1, {}, False),
+        ("factors_irfft", (1, 101, 2), None, 1, {"inverse": 1, "onesided": 1}, False),
+        ("prime", (2, 131, 1), None, 1, {"onesided": 1}, False),
+        ("cut", (4, 9, 2), 6, 1, {"inverse": 1}, False),
+        ("padded_irfft", (4, 9, 2), 23, 1, {"inverse": 1, "onesided": 1}, False),
+        ("symbolic", (2, 45, 1), None, 1, {"onesided": 1}, True),
+        ("one", (3, 1, 2), None, 1, {}, True),
+    ):  # fmt: skip
+        x = rng.standard_normal(shape).astype(np.float32)
+        for dtype in (np.float32, np.float64) if name in ("cut", "factors_cut") else (np.float32,):
+            names, parts = ["x"], {"x": x.astype(dtype)}
+            if length:
+                names, parts = ["x", "n"], {"x": x.astype(dtype), "n": np.array(length, np.int64)}
+            count = length or (2 * (shape[axis] - 1) if len(attributes) == 2 else shape[axis])
+            y = dft(parts["x"], count, axis, "inverse" in attributes, "onesided" in attributes)
+            if symbolic:
+                parts = {"x": parts["x"]}
+            elif length:
+                parts = {"x": parts["x"], "n": parts["n"]}
+            node = helper.make_node("DFT", names, ["y"], axis=axis, **attributes)
+            # real and imaginary part may be interchanged by a wrong last axis: it stays constant
+            case = one_node(f"test_own_dft_{name}_{np.dtype(dtype).name}", node, parts, {"y": y}, 17)
+            if symbolic:
+                for i, d in enumerate(case.model.graph.input[0].type.tensor_type.shape.dim[:-1]):
+                    d.dim_param = f"d{i}"
+            case.atol = 1e-4 if dtype == np.float32 else 1e-10
+            yield case
+    x = rng.standard_normal((2, 400, 1)).astype(np.float32)
+    window = np.hanning(100).astype(np.float32)
+    frames = np.stack([x[:, 37 * i : 37 * i + 100] for i in range(9)], 1) * window[:, None]
+    for onesided in 0, 1:
+        node = helper.make_node("STFT", ["x", "s", "w"], ["y"], onesided=onesided)
+        case = one_node(f"test_own_stft_{onesided}", node, {"x": x, "s": np.array(37), "w": window}, {"y": dft(frames, 100, 2, False, onesided)}, 17)
+        case.atol = 1e-4
+        yield case
+    for op in "HannWindow", "HammingWindow", "BlackmanWindow":
+        for kind in 11, 10:
+            node = helper.make_node(op, ["n"], ["y"], output_datatype=kind, periodic=0)
+            y = {"H": {"a": 0.5, "m": 25 / 46}, "B": {}}[op[0]].get(op[2 if op == "HammingWindow" else 1])
+            t = 2 * np.pi * np.arange(31) / 30
+            y = y - (1 - y) * np.cos(t) if y else 0.42 - 0.5 * np.cos(t) + 0.08 * np.cos(2 * t)
+            y = y.astype(helper.tensor_dtype_to_np_dtype(kind))
+            yield one_node(f"test_own_{op.lower()}_{y.dtype}", node, {"n": np.array(31, np.int32)}, {"y": y}, 17)
+
+
+# ---- linear algebra ----
+def linalg_cases():
+    rng = np.random.default_rng(6)
+    for name, shape, symbolic in ("large", (2, 3, 9, 9), False), ("symbolic", (4, 6, 6), True), ("one", (1, 1), False), ("rows", (3, 2, 2), False):
+        x = rng.standard_normal(shape).astype(np.float32)
+        y = np.array(np.linalg.det(x.astype(np.float64)), np.float32)
+        yield one_node(f"test_own_det_{name}", helper.make_node("Det", ["x"], ["y"]), {"x": x}, {"y": y}, symbolic=symbolic)
+        y = np.linalg.inv(x.astype(np.float64)).astype(np.float32)
+        case = one_node(f"test_own_inverse_{name}", helper.make_node("Inverse", ["x"], ["y"], domain="com.microsoft"), {"x": x}, {"y": y}, symbolic=symbolic)
+        case.atol = 1e-4
+        yield case
+    x = np.array([[[0, 1], [1, 0]], [[1, 2], [2, 4]], [[0, 0], [0, 0]]], np.float64)
+    yield one_node("test_own_det_pivots", helper.make_node("Det", ["x"], ["y"]), {"x": x}, {"y": np.array([-1.0, 0, 0])})
+    yield one_node("test_own_det_empty", helper.make_node("Det", ["x"], ["y"]), {"x": np.zeros((2, 0, 0))}, {"y": np.ones(2)})
+
+
+# ---- spatial operators, pads ----
+def spatial_cases():
+    rng = np.random.default_rng(7)
+    floats = lambda *shape: rng.standard_normal(shape).astype(np.float32)  # noqa: E731
+    for name, image, block, attributes, dtype in (
+        ("line", (11,), (3,), {"strides": [2], "dilations": [2], "pads": [1, 2]}, np.float32),
+        ("overlap", (7, 6), (3, 2), {"strides": [2, 1], "pads": [1, 0, 1, 1]}, np.int32),
+        ("half", (5, 5), (2, 2), {"dilations": [2, 1]}, np.float16),
+        ("volume", (4, 5, 3), (2, 2, 2), {"strides": [1, 2, 1], "pads": [0, 1, 0, 0, 0, 1]}, np.float64),
+    ):
+        n = len(image)
+        pads, strides, dilations = attributes.get("pads", [0] * 2 * n), attributes.get("strides", [1] * n), attributes.get("dilations", [1] * n)
+        steps = [(image[i] + pads[i] + pads[n + i] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(n)]
+        x = (10 * floats(2, 3 * int(np.prod(block)), int(np.prod(steps)))).astype(dtype)
+        attributes = {"pads": pads, "strides": strides, "dilations": dilations}
+        node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], **attributes)
+        parts = {"x": x, "i": np.array(image), "b": np.array(block)}
+        yield referenced(f"test_own_col2im_{name}", node, parts, 18, atol=0.05 if dtype == np.float16 else 1e-7)
+    for axes, shape in (None, (4, 9, 3)), ([2, 0], (1, 8)):
+        node = helper.make_node("CenterCropPad", ["x", "s"], ["y"], **({"axes": axes} if axes else {}))
+        x = rng.integers(0, 255, (5, 6, 4)).astype(np.uint8)
+        case = referenced(f"test_own_center_crop_pad_{len(shape)}", node, {"x": x, "s": np.array(shape, np.int32)}, 18)
+        for i, d in enumerate(case.model.graph.input[0].type.tensor_type.shape.dim):
+            d.dim_param = f"n{i}"
+        yield case
+    for size in (2, 3, 4, 5), (2, 1, 3, 1, 2):
+        n = len(size) - 2
+        theta = floats(2, n, n + 1).astype(np.float64)
+        # the reference leaves the grid of one element at -1
+        for corners in (0, 1) if n == 2 else (0,):
+            node = helper.make_node("AffineGrid", ["t", "s"], ["y"], align_corners=corners)
+            case = referenced(f"test_own_affine_grid_{n}d_{corners}", node, {"t": theta, "s": np.array(size)}, 20)
+            case = one_node(case.name, node, {"t": theta.astype(np.float32), "s": np.array(size)}, {"y": case.data_sets[0][1][0]}, 20)
+            case.atol = 1e-6
+            yield case
+    x, w, o = floats(2, 4, 7, 6), floats(6, 2, 3, 2), floats(2, 24, 3, 5)
+    node = helper.make_node("DeformConv", ["x", "w", "o", "b", "m"], ["y"], group=2, offset_group=2, strides=[2, 1], pads=[1, 0, 0, 1], dilations=[1, 2])
+    yield referenced("test_own_deform_conv_groups", node, {"x": x, "w": w, "o": 2 * o, "b": floats(6), "m": floats(2, 12, 3, 5)}, 22, atol=1e-4)
+    x = floats(3, 4, 2)
+    for mode, pads in ("reflect", (5, 0, 3, 4, 9, 1)), ("wrap", (7, -1, 0, 0, 2, 5)), ("edge", (0, 3, -1, 2, 0, 4)), ("constant", (1, -2, 0, -1, 3, 1)):
+        pads = np.array(pads)
+        crop = np.pad(x[tuple(slice(max(-b, 0), e - max(-a, 0)) for b, a, e in zip(pads[:3], pads[3:], x.shape, strict=True))],
+            list(zip(np.maximum(pads[:3], 0), np.maximum(pads[3:], 0), strict=True)), mode)  # fmt: skip
+        if mode in ("reflect", "constant"):
+            yield one_node(f"test_own_pad_{mode}_of_data", helper.make_node("Pad", ["x", "p"], ["y"], mode=mode), {"x": x, "p": pads}, {"y": crop}, 19)
+        nodes = [helper.make_node("Constant", [], ["p"], value_ints=pads), helper.make_node("Pad", ["x", "p"], ["y"], mode=mode)]
+        infos = [[helper.make_tensor_value_info(k, 1, v.shape)] for k, v in (("x", x), ("y", crop))]
+        if mode in ("reflect", "constant"):
+            graph = helper.make_graph(nodes, mode, *infos)
+            yield Case(f"test_own_pad_{mode}", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=10), [([x], [crop])])
+    x = rng.integers(-9, 9, (2, 3)).astype(np.int64)
+    y = np.pad(x, [(0, 0), (1, 2)], constant_values=7)
+    node = helper.make_node("Pad", ["x", "p", "v", "a"], ["y"])
+    yield one_node("test_own_pad_axes_of_data", node, {"x": x, "p": np.array([1, 2]), "v": np.array(7), "a": np.array([-1])}, {"y": y}, 21)
+
+
+# ---- norms, activations, recurrences ----
+def batch_norm(x, scale, bias, mean, var, axes):
+    shape = [1 if i in axes else e for i, e in enumerate(x.shape)]
+    scale, bias, mean, var = (v.reshape(shape) for v in (scale, bias, mean, var))
+    return (x - mean) / np.sqrt(var + 1e-5) * scale + bias
+
+
+def batch_norm_cases():
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((4, 3, 2, 5))
+    for name, opset, shape, axes, attributes in (
+        ("spatial_0", 7, (3, 2, 5), (0,), {"spatial": 0}),
+        ("spatial_0_training", 7, (3, 2, 5), (0,), {"spatial": 0}),
+        ("training_7", 7, (3,), (0, 2, 3), {}),
+        ("training_9", 9, (3,), (0, 2, 3), {"momentum": 0.7}),
+        ("training_15", 15, (3,), (0, 2, 3), {"momentum": 0.7, "training_mode": 1}),
+    ):
+        parts = [*rng.standard_normal((3, *shape)), rng.random(shape) + 0.5]
+        mean, var, momentum = x.mean(axes), x.var(axes), attributes.get("momentum", 0.9)
+        running = [old * momentum + new * (1 - momentum) for old, new in zip(parts[2:], (mean, var), strict=True)]
+        outputs = [batch_norm(x, *parts, axes)]
+        if "training" in name:
+            outputs = [batch_norm(x, *parts[:2], mean, var, axes), *running, *([] if opset > 9 else [mean, var])]
+        names = "xsbmv", ["y", "r", "q", "mean", "var"][: len(outputs)]
+        inputs, results = (dict(zip(n, [v.astype(np.float32) for v in vs], strict=True)) for n, vs in zip(names, ([x, *parts], outputs), strict=True))
+        node = helper.make_node("BatchNormalization", list(inputs), list(results), **attributes)
+        case = one_node(f"test_own_batchnorm_{name}", node, inputs, results, opset)
+        case.atol = 1e-5
+        yield case
+
+
+def recurrence_cases():
+    rng = np.random.default_rng(9)
+    b, t, hq, h, k, v = 2, 5, 4, 2, 3, 6
+    shapes = {"q": (b, t, hq * k), "k": (b, t, h * k), "v": (b, t, h * v), "s": (b, h, k, v), "d": (b, t, h * k), "g": (b, t, 1)}
+    parts = {n: (rng.standard_normal(s) * 0.3).astype(np.float32) for n, s in shapes.items()}
+    parts["d"] = -np.abs(parts["d"])
+    node = helper.make_node("LinearAttention", list(parts), ["y", "z"], q_num_heads=hq, kv_num_heads=h, scale=0.5, update_rule="gated_delta")
+    case = referenced("test_own_linear_attention", node, parts, 27, atol=1e-5)
+    for info in case.model.graph.input:
+        info.type.tensor_type.shape.dim[0].dim_param = "batch"
+        if info.name != "s":
+            info.type.tensor_type.shape.dim[1].dim_param = "time"
+    for info in case.model.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    yield case
+    x, w, s = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 4), (3, 1, 6), (2, 3, 5)))
+    node = helper.make_node("CausalConvWithState", ["x", "w", "", "s"], ["y", "z"], activation="silu")
+    yield referenced("test_own_causal_conv_longer_than_input", node, {"x": x, "w": w, "s": s}, 27, atol=1e-5)
+
+
+def moved_axes():
+    """Squeeze and Unsqueeze where the axes are inputs, beside symbolic dimensions."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 1, 3, 1, 4)
+    node = helper.make_node("Squeeze", ["x", "a"], ["y"])
+    yield one_node("test_own_squeeze_of_data", node, {"x": x, "a": np.array([-2, 1])}, {"y": x.squeeze((1, 3))})
+    x = x.reshape(2, 3, 4)
+    node = helper.make_node("Unsqueeze", ["x", "a"], ["y"])
+    case = one_node("test_own_unsqueeze_of_data", node, {"x": x, "a": np.array([4, -6, 2])}, {"y": x.reshape(1, 2, 1, 3, 1, 4)})
+    for i, d in enumerate(case.model.graph.input[0].type.tensor_type.shape.dim):
+        d.dim_param = f"n{i}"
+    yield case
+
+
 def collect():
     yield from global_lp_pool()
     yield from qlinear_cases()
@@ -271,3 +476,9 @@ def collect():
     yield from conv_transpose_cases()
     yield from if_ranks()
     yield from control_cases(Case)
+    yield from signal_cases()
+    yield from linalg_cases()
+    yield from spatial_cases()
+    yield from batch_norm_cases()
+    yield from recurrence_cases()
+    yield from moved_axes()
