@@ -3,7 +3,7 @@
 // Attention is one core operation whose score body holds soft cap, mask, causality, window and padding; heads in the last axis are split by
 // a transposed view, shared key and value heads are read through a view, a cache of past keys and values is a concat in front. Only a
 // wanted fourth output, the scores themselves, is computed a second time from ordinary operations with the same body.
-#include "formula.h"
+#include "attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static int64_t attr_or(const ImportNode *n, const char *name, int64_t missing) {
 
 // ---- heads ----
 // [B, S, H*E] as [B, H, S, E]; rank 4 as it is.
-static Value *split_heads(ImportNode *n, Value *x, int64_t heads) {
+Value *heads_split(ImportNode *n, Value *x, int64_t heads) {
     static const int64_t perm[] = {0, 2, 1, 3};
     if (x->rank == 4) return x;
     if (x->rank != 3) return import_fail(n, "%s has rank %d, 3 or 4 is needed", import_shape_text(n, x), x->rank), NULL;
@@ -43,14 +43,14 @@ static Value *split_heads(ImportNode *n, Value *x, int64_t heads) {
     return g_transpose(&n->b, g_reshape(&n->b, x, 4, shape), perm);
 }
 
-static Value *join_heads(ImportNode *n, Value *x) {
+Value *heads_join(ImportNode *n, Value *x) {
     static const int64_t perm[] = {0, 2, 1, 3};
     const Dim *shape[] = {x->shape[0], x->shape[2], dim_mul(n->dims, x->shape[1], x->shape[3])};
     return g_reshape(&n->b, g_transpose(&n->b, x, perm), 3, shape);
 }
 
 // Each head of x as often as `heads` needs.
-static Value *share_heads(ImportNode *n, Value *x, const Dim *heads) {
+Value *heads_share(ImportNode *n, Value *x, const Dim *heads) {
     DimTable *t = n->dims;
     if (dim_eq(t, x->shape[1], heads) == YES) return x;
     const Dim *times = dim_floordiv(t, heads, x->shape[1]);
@@ -208,16 +208,16 @@ static bool attention_operands(Attention *a) {
     Value *past_k = optional_input(n, 4), *past_v = optional_input(n, 5);
     if (!import_same_types(n, 0, 2) || !dtype_is_float(n->in[0]->type)) return false;
     if (!past_k != !past_v) return import_fail(n, "past_key and past_value go together");
-    a->q = split_heads(n, n->in[0], heads);
-    a->k = a->q ? split_heads(n, n->in[1], kv_heads) : NULL;
-    a->v = a->k ? split_heads(n, n->in[2], kv_heads) : NULL;
+    a->q = heads_split(n, n->in[0], heads);
+    a->k = a->q ? heads_split(n, n->in[1], kv_heads) : NULL;
+    a->v = a->k ? heads_split(n, n->in[2], kv_heads) : NULL;
     a->k = a->v ? with_past(n, past_k, a->k) : NULL;
     a->v = a->k ? with_past(n, past_v, a->v) : NULL;
     if (!a->v) return false;
     a->past = past_k ? past_k->shape[2] : dim_int(n->dims, 0);
     for (int i = 0; i < 2; i++) n->out[1 + i] = n->nout > 1 + i && n->wanted[1 + i] ? i ? a->v : a->k : NULL;
-    a->k = share_heads(n, a->k, a->q->shape[1]);
-    a->v = a->k ? share_heads(n, a->v, a->q->shape[1]) : NULL;
+    a->k = heads_share(n, a->k, a->q->shape[1]);
+    a->v = a->k ? heads_share(n, a->v, a->q->shape[1]) : NULL;
     return a->v != NULL;
 }
 
@@ -248,7 +248,7 @@ bool import_attention(ImportNode *n) {
     if (!score) return false;
     Value *in[3 + FURTHER_MAX] = {a.q, a.k, a.v, a.further[0], a.further[1]};
     Value *y = g_attention(&n->b, 3 + a.nfurther, in, score, NULL, a.scale);
-    n->out[0] = n->in[0]->rank == 3 ? join_heads(n, y) : y;
+    n->out[0] = n->in[0]->rank == 3 ? heads_join(n, y) : y;
     if (n->nout > 3 && n->wanted[3] && !(n->out[3] = scores_output(&a))) return false;
     return true;
 }
@@ -272,8 +272,8 @@ bool import_flex_attention(ImportNode *n) {
     for (int i = 0; i < 3; i++)
         if (n->in[i]->rank != 4) return import_fail(n, "input %d has rank %d, 4 is needed", i, n->in[i]->rank);
     a.q = n->in[0];
-    a.k = share_heads(n, n->in[1], a.q->shape[1]);
-    a.v = a.k ? share_heads(n, n->in[2], a.q->shape[1]) : NULL;
+    a.k = heads_share(n, n->in[1], a.q->shape[1]);
+    a.v = a.k ? heads_share(n, n->in[2], a.q->shape[1]) : NULL;
     if (!a.v || !check_operands(&a) || !attention_scale(&a)) return false;
     DType t = a.q->type == DT_f64 ? DT_f64 : DT_f32;
     Value *scores = g_contract(&n->b, "bhse,bhte->bhst", g_cast(&n->b, t, a.q), g_cast(&n->b, t, a.k), t);
@@ -285,7 +285,7 @@ bool import_flex_attention(ImportNode *n) {
 
 // ---- RotaryEmbedding ----
 // Rows of a cache at the positions: [B, S, R/2]; without positions the cache has that shape.
-static Value *cache_rows(ImportNode *n, Value *cache, Value *positions) {
+Value *cache_rows(ImportNode *n, Value *cache, Value *positions) {
     if (!positions) return cache;
     if (cache->rank != 2 || positions->rank != 2 || !dtype_is_int(positions->type))
         return import_fail(n, "cache %s and positions %s do not fit", import_shape_text(n, cache), import_shape_text(n, positions)), NULL;
@@ -301,10 +301,9 @@ static Value *last_axis_part(ImportNode *n, Value *x, const Dim *start, const Di
 }
 
 // x[B, H, S, D] turned by the angles; the first `turned` elements of D, in halves or in pairs.
-static Value *rotated(ImportNode *n, Value *x, Value *cos, Value *sin, const Dim *turned) {
+Value *rotated(ImportNode *n, Value *x, Value *cos, Value *sin, const Dim *turned, bool pairs) {
     DimTable *t = n->dims;
     const Dim *half = dim_floordiv(t, turned, dim_int(t, 2)), *zero = dim_int(t, 0);
-    bool pairs = attr_int(n, "interleaved") != 0;
     Value *a = last_axis_part(n, x, zero, half, pairs ? 2 : 1),
           *b = last_axis_part(n, x, pairs ? dim_int(t, 1) : half, half, pairs ? 2 : 1);
     Value *in[] = {a, b, g_unsqueeze(&n->b, cos, 1), g_unsqueeze(&n->b, sin, 1)};
@@ -323,11 +322,10 @@ static Value *rotated(ImportNode *n, Value *x, Value *cos, Value *sin, const Dim
     return g_concat(&n->b, 2, (Value *[]){y, last_axis_part(n, x, turned, rest, 1)}, 3);
 }
 
-bool import_rotary_embedding(ImportNode *n) {
-    if (!import_same_types(n, 0, 2) || !import_numeric(n, 0)) return false;
-    Value *x = split_heads(n, n->in[0], attr_int(n, "num_heads"));
-    Value *cos = x ? cache_rows(n, n->in[1], optional_input(n, 3)) : NULL,
-          *sin = cos ? cache_rows(n, n->in[2], optional_input(n, 3)) : NULL;
+static bool rotary_embedding(ImportNode *n, Value *cos, Value *sin, Value *positions, int64_t heads) {
+    Value *x = heads_split(n, n->in[0], heads);
+    cos = x ? cache_rows(n, cos, positions) : NULL;
+    sin = cos ? cache_rows(n, sin, positions) : NULL;
     if (!sin) return false;
     int64_t turned = attr_int(n, "rotary_embedding_dim");
     const Dim *width = turned > 0 ? dim_int(n->dims, turned) : x->shape[3];
@@ -335,9 +333,33 @@ bool import_rotary_embedding(ImportNode *n) {
         return import_fail(n, "rotary_embedding_dim is %ld, heads have %s", (long)turned, dim_text(n->dims, x->shape[3]));
     if (cos->rank != 3 || sin->rank != 3 || dim_eq(n->dims, dim_muli(n->dims, cos->shape[2], 2), width) == NO)
         return import_fail(n, "the cache %s does not fit a rotation of %s", import_shape_text(n, cos), dim_text(n->dims, width));
-    Value *y = rotated(n, x, cos, sin, width);
-    if (y) n->out[0] = n->in[0]->rank == 3 ? join_heads(n, y) : y;
+    Value *y = rotated(n, x, cos, sin, width, attr_int(n, "interleaved") != 0);
+    if (y) n->out[0] = n->in[0]->rank == 3 ? heads_join(n, y) : y;
     return y != NULL;
+}
+
+bool import_rotary_embedding(ImportNode *n) {
+    if (!import_same_types(n, 0, 2) || !import_numeric(n, 0)) return false;
+    return rotary_embedding(n, n->in[1], n->in[2], optional_input(n, 3), attr_int(n, "num_heads"));
+}
+
+// com.microsoft's: positions come second and may be one offset for all; the number of heads may follow from the caches' width.
+bool import_rotary_embedding_ms(ImportNode *n) {
+    Value *x = n->in[0], *at = n->in[1];
+    int64_t heads = attr_int(n, "num_heads"), hidden, half;
+    if (!import_same_types(n, 2, 3) || n->in[2]->type != x->type) return import_fail(n, "the caches have another type than the input");
+    if (!dtype_is_float(x->type)) return import_fail(n, "input has type %s, a float type is needed", dtype_name(x->type));
+    if (attr_int(n, "is_packed_batching")) return import_unsupported(n, "is_packed_batching");
+    if (attr_float(n, "scale") != 1) return import_unsupported(n, "a scale");
+    bool sized =
+        x->rank == 3 && n->in[2]->rank == 2 && dim_is_int(x->shape[2], &hidden) && dim_is_int(n->in[2]->shape[1], &half) && half > 0;
+    if (heads == 0 && sized) heads = hidden / (2 * half);
+    if (at->rank == 1 && (x->rank == 3 || x->rank == 4)) {
+        const Dim *shape[] = {x->shape[0], x->shape[x->rank - 2]};
+        at = g_cast(&n->b, DT_i64, g_reshape(&n->b, at, 0, NULL));
+        if (!(at = formula_tensor(n, "a0 + cast.i64(dim(d1))", 1, &at, 2, shape, NULL))) return false;
+    }
+    return rotary_embedding(n, n->in[2], n->in[3], at, heads);
 }
 
 // ---- TensorScatter ----

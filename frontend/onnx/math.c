@@ -21,6 +21,7 @@ static const Formula formulas[] = {
     {"LeakyRelu", "select(a0 < 0.0, a0 * $alpha, a0)"},
     {"Mish", "a0 * tanh(max(a0, 0.0) + log1p(exp(-abs(a0))))"},
     {"PRelu", "select(a0 < 0, a0 * a1, a0)"},
+    {"QuickGelu", "a0 * sigmoid(a0 * $alpha)"},
     {"Reciprocal", "1.0 / a0"},
     {"Relu", "max(0, a0)"},
     {"Selu", "select(a0 > 0.0, $gamma * a0, $gamma * ($alpha * expm1(a0)))"},

@@ -3,7 +3,7 @@
 // Quantising and dequantising are maps over parameters that broadcast per tensor, per axis or per block. Integer products subtract the zero
 // points in i32 first, so that padding is 0, and accumulate in i32; what follows is a map again. The QLinear operators of com.microsoft
 // compute in f32 between the two, as ONNX Runtime does.
-#include "formula.h"
+#include "quant.h"
 
 #include <string.h>
 
@@ -56,8 +56,7 @@ static int64_t attr_or(const ImportNode *n, const char *name, int64_t missing) {
 }
 
 // ---- QuantizeLinear, DequantizeLinear ----
-// rint(x / scale) + zero, saturated; the quotient is rounded to `precision`. zero may be NULL.
-static Value *quantised(ImportNode *n, Value *x, Value *scale, Value *zero, DType precision, DType to, bool saturate) {
+Value *quantised(ImportNode *n, Value *x, Value *scale, Value *zero, DType precision, DType to, bool saturate) {
     Value *in[] = {g_cast(&n->b, precision, x), g_cast(&n->b, precision, scale), zero};
     bool integer = dtype_is_int(to);
     const char *cast = !integer && dtype_info(to)->bits == 8 && saturate ? "casts" : "cast";
@@ -70,7 +69,7 @@ static Value *quantised(ImportNode *n, Value *x, Value *scale, Value *zero, DTyp
     return body ? g_map(&n->b, zero ? 3 : 2, in, body) : NULL;
 }
 
-static Value *dequantised(ImportNode *n, Value *x, Value *scale, Value *zero, DType to) {
+Value *dequantised(ImportNode *n, Value *x, Value *scale, Value *zero, DType to) {
     Value *in[] = {x, scale, zero};
     bool integer = dtype_is_int(x->type);
     const char *centre = !zero ? "cast.f32(a0)" : integer ? "cast.f32(cast.i32(a0) - cast.i32(a2))" : "(cast.f32(a0) - cast.f32(a2))";
@@ -122,12 +121,7 @@ bool import_dequantize(ImportNode *n) {
     return n->out[0] != NULL;
 }
 
-// f32 to u8 over the range of x and 0.
-typedef struct {
-    Value *values, *scale, *zero; // values NULL: failed
-} Quantised;
-
-static Quantised dynamically_quantised(ImportNode *n, Value *x) {
+Quantised dynamically_quantised(ImportNode *n, Value *x) {
     int64_t axes[RANK_MAX];
     for (int i = 0; i < x->rank; i++) axes[i] = i;
     Value *ends[] = {g_reduce(&n->b, "min", x, x->rank, axes, false), g_reduce(&n->b, "max", x, x->rank, axes, false)};
@@ -147,8 +141,7 @@ bool import_dynamic_quantize(ImportNode *n) {
     return q.values != NULL;
 }
 
-// Each input's type: q quantised, f float, i i32; small letters must be there.
-static bool check_kinds(const ImportNode *n, const char *kinds) {
+bool check_kinds(const ImportNode *n, const char *kinds) {
     for (int i = 0; kinds[i]; i++) {
         const Value *v = optional_input(n, i);
         if (!v && kinds[i] >= 'a') return import_fail(n, "input %d is missing", i);
@@ -161,7 +154,7 @@ static bool check_kinds(const ImportNode *n, const char *kinds) {
 }
 
 // ---- integer products ----
-static Value *centred(ImportNode *n, Value *x, Value *zero) {
+Value *centred(ImportNode *n, Value *x, Value *zero) {
     Value *wide = g_cast(&n->b, DT_i32, x);
     return zero ? g_map2(&n->b, X_sub, wide, g_cast(&n->b, DT_i32, zero)) : wide;
 }
@@ -235,14 +228,13 @@ bool import_qlinear_matmul(ImportNode *n) {
 }
 
 // ---- com.microsoft: f32 between dequantising and quantising ----
-// The tensor at inputs first (values), first + 1 (scale), first + 2 (zero point, may be missing).
-static Value *input_as_float(ImportNode *n, int first) {
+Value *input_as_float(ImportNode *n, int first) {
     Value *zero = optional_input(n, first + 2);
     if (!check_quantised(n, n->in[first]->type)) return NULL;
     return dequantised(n, n->in[first], n->in[first + 1], zero, DT_f32);
 }
 
-static bool output_quantised(ImportNode *n, Value *y, int scale) {
+bool output_quantised(ImportNode *n, Value *y, int scale) {
     if (y) n->out[0] = quantised(n, y, n->in[scale], optional_input(n, scale + 1), DT_f32, n->in[0]->type, true);
     return y && n->out[0];
 }

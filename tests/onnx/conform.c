@@ -1,7 +1,7 @@
 // conform [options] FOLDER: runs the cases of FOLDER (see generate.py) and compares with the list of those that must pass.
 //
 //   --list=FILE      the cases that must pass: a line "name" (all stages) or "name stage…"; a listed case that fails is a failure
-//   --special=FILE   "name mode reason" a line, mode `shape` (values are random by the package's own word), `scaled` (floats may differ by 1e-6 of
+//   --special=FILE   "name mode reason" a line, mode `shape` (values are random by the package's own word), `scaled=X` (floats may differ by X of
 //                    the largest magnitude) or `skip`; a name may end in *
 //   --update         writes the list anew from this run's results
 //   --results=FILE   every case's results as text
@@ -83,16 +83,16 @@ static bool matches(const char *pattern, const char *name) {
 }
 
 static void mark_special(Job *j, char **words, int n) {
-    bool skip = n > 1 && !strcmp(words[1], "skip"), scaled = n > 1 && !strcmp(words[1], "scaled");
+    bool skip = n > 1 && !strcmp(words[1], "skip"), scaled = n > 1 && !strncmp(words[1], "scaled=", 7);
     if (n < 3 || (!skip && !scaled && strcmp(words[1], "shape"))) {
-        diag_error(&j->d, EXIT_USAGE, "%s: expected NAME skip|shape|scaled REASON, found '%s'", j->special, words[0]);
+        diag_error(&j->d, EXIT_USAGE, "%s: expected NAME skip|shape|scaled=X REASON, found '%s'", j->special, words[0]);
         return;
     }
     for (int i = 0; i < j->run.ncases; i++) {
         Case *c = &j->run.cases[i];
         if (!matches(words[0], c->name)) continue;
         c->mode = skip ? MODE_SKIP : scaled ? MODE_VALUES : MODE_SHAPE;
-        if (scaled) c->tolerance.scaled = 1e-6;
+        if (scaled) c->tolerance.scaled = atof(words[1] + 7);
     }
 }
 

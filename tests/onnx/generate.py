@@ -7,6 +7,7 @@ holds the cases of this version already.
 import glob
 import hashlib
 import os
+import shutil
 import sys
 
 import onnx
@@ -14,6 +15,7 @@ from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 import own_cases
+import own_contrib
 
 WRITERS = {"map_type": numpy_helper.from_dict, "sequence_type": numpy_helper.from_list, "optional_type": numpy_helper.from_optional}
 
@@ -41,7 +43,8 @@ def operators(graph):
 
 
 def write_case(folder, case):
-    os.makedirs(folder, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
     write_file(os.path.join(folder, "model.onnx"), case.model)
     graph = case.model.graph
     for number, (inputs, outputs) in enumerate(case.data_sets):
@@ -58,7 +61,7 @@ def main(root):
     version = onnx.__version__ + " " + hashlib.sha256(b"".join(open(path, "rb").read() for path in own)).hexdigest()
     if os.path.exists(marker) and open(marker).read() == version:
         return
-    cases = sorted([*collect_testcases(None), *own_cases.collect()], key=lambda case: case.name)
+    cases = sorted([*collect_testcases(None), *own_cases.collect(), *own_contrib.collect()], key=lambda case: case.name)
     used = set()
     with_lines = []
     for case in cases:

@@ -69,6 +69,7 @@ def qlinear_cases():
         yield qlinear("QLinearMul", a, x * z, np.float32(0.1), zero, b)
         e = np.exp(x - x.max(-1, keepdims=True))
         yield qlinear("QLinearSoftmax", a, e / e.sum(-1, keepdims=True), np.float32(1 / 256), np.array(info.min, dtype), axis=-1, opset=13)
+        yield qlinear("QLinearReduceMean", a, x.mean((1, 3), keepdims=True), np.float32(0.0173), zero, axes=[1, 3], keepdims=1)
         pooled = x.reshape(2, 3, 2, 2, 3, 2).mean((3, 5))
         yield qlinear("QLinearAveragePool", a, pooled, np.float32(0.0173), zero, kernel_shape=[2, 2], strides=[2, 2])
         last = (np.moveaxis(a[0], 1, 3), *a[1:])
