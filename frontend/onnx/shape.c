@@ -308,6 +308,7 @@ static const Dim *slice_bound(ImportNode *n, const Dim *v, const Dim *extent, in
     const Dim *least = dim_of(n, low), *at = negative ? dim_add(t, v, extent) : v;
     if (dim_is_int(v, &k) && k < -((int64_t)1 << 40)) at = least;
     if (dim_is_int(v, &k) && k > (int64_t)1 << 40) at = high;
+    if (!high_offset && (dim_is(at, 0) || at == high)) return at; // an extent is not negative, whatever its formula could give
     // high last where an empty axis puts it below low: nothing is left then
     return high_offset < 0 ? dim_min(t, high, dim_max(t, least, at)) : dim_max(t, least, dim_min(t, at, high));
 }
@@ -317,10 +318,8 @@ static Value *slice_axis(ImportNode *n, Value *x, int axis, const Dim *start, co
     const Dim *extent = x->shape[axis];
     bool back = step < 0;
     const Dim *s = slice_bound(n, start, extent, 0, back ? -1 : 0), *e = slice_bound(n, end, extent, back ? -1 : 0, back ? -1 : 0);
-    bool first = !back && dim_is(start, 0); // an extent is not negative, whatever its formula could give
-    if (first) s = start;
     const Dim *span = back ? dim_sub(t, s, e) : dim_sub(t, e, s), *len = dim_ceildiv(t, span, dim_of(n, back ? -step : step));
-    if (!first || e != extent) len = dim_max(t, dim_of(n, 0), len);
+    if (!dim_is(s, 0) || e != extent) len = dim_max(t, dim_of(n, 0), len);
     return g_slice(&n->b, x, axis, s, len, step);
 }
 

@@ -70,8 +70,10 @@ static bool guarded_box(DimTable *t, const Node *n, Box *box) {
     }
     for (int i = 0; i < n->guard.n; i++)
         if (!narrow(t, n, n->guard.data[i], box)) return false;
-    for (int i = 0; i < n->in[0]->rank; i++)
-        if (dim_ge0(t, dim_addi(t, dim_sub(t, box->hi[i], box->lo[i]), 1)) != YES) return false;
+    for (int i = 0; i < n->in[0]->rank; i++) { // the input's own extent is not negative, whatever its formula could give
+        const Dim *extent = dim_addi(t, dim_sub(t, box->hi[i], box->lo[i]), 1);
+        if (extent != n->in[0]->shape[i] && dim_ge0(t, extent) != YES) return false;
+    }
     return true;
 }
 
