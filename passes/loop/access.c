@@ -32,12 +32,25 @@ Nest nest_of(Program *p, Stmt *f) {
 
 // ---- costs ----
 
-double trips(const Dim *extent) {
+// What is unknown counts as 64, or less where its bound says so.
+static double guess(const Dim *d) {
     enum { GUESS = 64 };
     int64_t lo, hi;
-    if (dim_is_int(extent, &lo)) return (double)lo;
-    dim_interval(extent, &lo, &hi);
+    dim_interval(d, &lo, &hi);
     return hi < GUESS ? (double)hi : GUESS;
+}
+
+double trips(const Dim *extent) {
+    int64_t lo, hi;
+    dim_interval(extent, &lo, &hi);
+    if (lo == hi) return (double)lo;
+    double sum = 0, least = guess(extent);
+    for (int i = 0; i < dim_nterms(extent); i++) {
+        double term = (double)dim_coefficient(extent, i);
+        for (int k = 0; k < dim_nfactors(extent, i); k++) term *= guess(dim_factor(extent, i, k)->self);
+        sum += term;
+    }
+    return sum < least ? least : hi < sum ? (double)hi : sum;
 }
 
 typedef enum { ACCESS_SAME, ACCESS_CONTIGUOUS, ACCESS_APART } AccessKind;

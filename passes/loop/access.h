@@ -18,7 +18,7 @@ typedef struct {
 Nest nest_of(Program *p, Stmt *f);
 const Dim *extent_of(Program *p, const Stmt *loop);
 
-// Iterations of an extent: its value, its upper bound, or a guess.
+// Iterations of an extent: its value, or a guess within its bounds.
 double trips(const Dim *extent);
 // The width of the panels in which b reads memory along sym: c when an index holds floordiv(sym, c), 0 when there are none.
 int panel_width(const Block *b, const Dim *sym);

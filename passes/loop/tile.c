@@ -35,13 +35,33 @@ static int lanes_for(const Tile *t, const Block *b) {
     return t->target->vector_bits / 8 / widest_element(b);
 }
 
+typedef struct {
+    const Program *p;
+    bool found;
+} Batch;
+
+static void find_batch(void *ctx, const Dim *sym) {
+    Batch *b = ctx;
+    for (int i = 0; i < b->p->buffers.n; i++) {
+        const LoopBuffer *input = b->p->buffers.data[i];
+        b->found |= input->kind == BUF_INPUT && input->rank > 1 && input->shape[0] == sym;
+    }
+}
+
+// An extent of an unknown number of examples, which is often one: the first axis of an input.
+static bool is_batch(const Tile *t, const Dim *extent) {
+    Batch b = {t->p, false};
+    dim_symbols(extent, find_batch, &b);
+    return b.found;
+}
+
 // The share of lanes that are on over all iterations.
-static double use(const Dim *extent, int lanes) {
-    const double many = 0.9, unknown = 0.5; // often few: a batch of one
+static double use(const Tile *t, const Dim *extent, int lanes) {
+    const double many = 0.9, few = 0.5;
     int64_t n, most;
     if (!dim_is_int(extent, &n)) {
         dim_interval(extent, &n, &most);
-        return n >= lanes ? many : unknown;
+        return n < lanes && is_batch(t, extent) ? few : many;
     }
     int64_t blocks = (n + lanes - 1) / lanes;
     return n > 0 ? (double)n / (double)(blocks * lanes) : 1;
@@ -99,7 +119,7 @@ static double runs_inside(const Tile *t, const Stmt *r) {
 static double cost_in_lanes(const Tile *t, const Stmt *r, const Stmt *loop, int lanes) {
     const double merging = lanes + 4;
     double all = block_cost(t->p, &r->body, loop->sym, lanes) * trips(extent_of(t->p, r));
-    return all / (lanes * use(extent_of(t->p, loop), lanes)) + merging;
+    return all / (lanes * use(t, extent_of(t->p, loop), lanes)) + merging;
 }
 
 // The red loop of r that costs least in lanes, or NULL when scalar code costs less.
@@ -173,13 +193,14 @@ static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int la
     const Dim *columns = extent_of(t->p, n->loop[vector]), *rows = row >= 0 ? extent_of(t->p, n->loop[row]) : NULL;
     LoadMix m = load_mix(t->p, n->body, row >= 0 ? n->loop[row]->sym : NULL, n->loop[vector]->sym);
     double nrows = rows ? trips(rows) : 1, nvectors = ceil(trips(columns) / lanes);
-    const double unknown_rows = 1.3; // often few: a batch of one
+    const double unknown_rows = 1.3, batch_rows = 1.4; // often few
     int64_t known;
+    double doubt = !rows || dim_is_int(rows, &known) ? 1 : is_batch(t, rows) ? batch_rows : unknown_rows;
     for (int r = 1; r <= (rows ? ROWS_MAX : 1) && (r == 1 || fits(rows, r)); r++)
         for (int v = 1; v <= VECTORS_MAX && (v == 1 || fits(columns, v * lanes)); v++) {
             if (r * v + v + 1 >= t->target->registers || r * v * size > CODE_MAX || (panel && v * lanes != panel)) continue;
             Shape s = {row, r, v, 0};
-            s.cost = tile_cycles(&m, nrows, nvectors, &s) * (rows && !dim_is_int(rows, &known) ? unknown_rows : 1);
+            s.cost = tile_cycles(&m, nrows, nvectors, &s) * doubt;
             if (s.cost < best->cost) *best = s;
         }
 }
@@ -471,7 +492,7 @@ static double choose_nest(Tile *t, Stmt *f, bool outermost) {
     for (int i = 0; i < n.n && lanes > 1; i++) {
         const Dim *extent = extent_of(t->p, n.loop[i]);
         if (trips(extent) < 2) continue;
-        double c = block_cost(t->p, n.body, n.loop[i]->sym, lanes) / (lanes * use(extent, lanes));
+        double c = block_cost(t->p, n.body, n.loop[i]->sym, lanes) / (lanes * use(t, extent, lanes));
         bool panels = panel_width(n.body, n.loop[i]->sym) > 0; // made for lanes along this loop
         if ((c > best && !panels) || !in_lanes(t, n.loop[i], lanes)) continue;
         best = c;
