@@ -102,6 +102,7 @@ static bool ended(Emit *e) {
 }
 void llvm_bind(Emit *e, const void *name, LLVMValueRef v) {
     valuemap_put(e->arena, &e->f.vals, name, v);
+    vec_push(e->arena, &e->f.bound, name);
 }
 
 // Goes to `to` unless a break or a failure ended the block already.

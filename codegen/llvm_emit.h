@@ -64,6 +64,7 @@ typedef struct {
     LLVMBasicBlockRef allocas, first, leave, breaks; // breaks: where `break` goes
     ValueMap vals;                                   // Var, symbol Dim -> value or address; Sym of a data dim -> its alloca
     ValueMap memo;                                   // Expr, Dim -> value, within one statement
+    VEC(const void *) bound;                         // what got a value, in order: loops from outside in
     int node;                                        // of the kernel, for the sticky flag's status
     LLVMValueRef env, arena_base, outputs;           // of main
 } EmitFn;

@@ -5,6 +5,7 @@
 #include "llvm_emit.h"
 #include "../ir/isa.h"
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,18 +175,54 @@ static LLVMValueRef atom_value(Emit *e, const Atom *m) {
     return llvm_scalar(e, m->kind == ATOM_MIN ? X_min : X_max, vtype(DT_idx, 1), v);
 }
 
+typedef struct {
+    const Emit *e;
+    int depth;
+} Depth;
+
+static void deepen(void *ctx, const Dim *sym) {
+    Depth *d = ctx;
+    for (int i = d->e->f.bound.n; i > d->depth; i--)
+        if (d->e->f.bound.data[i - 1] == sym) d->depth = i;
+}
+
+// How far inside the term's value is known first: 0 outside of all loops.
+static int depth_of(const Emit *e, const Dim *d, int term) {
+    Depth depth = {e, 0};
+    for (int i = 0; i < dim_nfactors(d, term); i++) dim_symbols(dim_factor(d, term, i)->self, deepen, &depth);
+    return depth.depth;
+}
+
+static LLVMValueRef term_value(Emit *e, const Dim *d, int term) {
+    LLVMValueRef product = NULL;
+    for (int i = 0; i < dim_nfactors(d, term); i++) product = nsw_mul(e, product, atom_value(e, dim_factor(d, term, i)));
+    int64_t k = dim_coefficient(d, term);
+    return !product || k != 1 ? nsw_mul(e, product, llvm_int(e->idx, k)) : product;
+}
+
+// The terms from the outermost loop's to the innermost one's, so that sums may be computed outside, the constant last.
 LLVMValueRef llvm_dim(Emit *e, const Dim *d) {
     int64_t c;
     if (dim_is_int(d, &c)) return llvm_int(e->idx, c);
-    LLVMValueRef sum = valuemap_get(&e->f.memo, d);
+    LLVMValueRef sum = valuemap_get(&e->f.memo, d), constant = NULL;
     if (sum) return sum;
-    for (int t = 0; t < dim_nterms(d); t++) {
-        LLVMValueRef product = NULL;
-        for (int i = 0; i < dim_nfactors(d, t); i++) product = nsw_mul(e, product, atom_value(e, dim_factor(d, t, i)));
-        int64_t k = dim_coefficient(d, t);
-        if (!product || k != 1) product = nsw_mul(e, product, llvm_int(e->idx, k));
-        sum = nsw_add(e, sum, product);
+    for (int level = 0; level != INT_MAX;) {
+        LLVMValueRef group = NULL;
+        int next = INT_MAX;
+        for (int t = 0; t < dim_nterms(d); t++) {
+            int depth = depth_of(e, d, t);
+            if (depth > level && depth < next) next = depth;
+            if (depth != level) continue;
+            LLVMValueRef v = term_value(e, d, t);
+            if (dim_nfactors(d, t))
+                group = nsw_add(e, group, v);
+            else
+                constant = v;
+        }
+        if (group) sum = nsw_add(e, sum, group);
+        level = next;
     }
+    if (constant) sum = nsw_add(e, sum, constant);
     valuemap_put(e->arena, &e->f.memo, d, sum);
     return sum;
 }

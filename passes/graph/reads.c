@@ -33,6 +33,44 @@ static bool no_larger(const Graph *g, const Value *out, const Value *in) {
     return dim_le(g->dims, value_size((Graph *)g, out), value_size((Graph *)g, in)) == YES;
 }
 
+// The coefficient of an axis in the view's indices, which must be linear in it; 0: it occurs in none, -1: in several or otherwise. *where: the
+// index.
+static int64_t coefficient_of(DimTable *t, const Node *view, int axis, int *where) {
+    const Dim *sym = dim_axis(t, axis, view->out[0]->shape[axis]), *coefficient, *rest;
+    int64_t c = 0;
+    for (int i = 0; i < view->index.n; i++) {
+        if (!dim_has_symbol(view->index.data[i], sym)) continue;
+        if (c || !dim_linear(t, view->index.data[i], sym, &coefficient, &rest) || !dim_is_int(coefficient, &c) || c <= 0) return -1;
+        *where = i;
+    }
+    return c;
+}
+
+// No element of its input is read twice: in each index an axis steps over all that the axes with smaller steps reach.
+static bool reads_apart(const Graph *g, const Node *view) {
+    DimTable *t = g->dims;
+    const Value *out = view->out[0];
+    enum { MOST = 1 << 24 };
+    int64_t step[GRAPH_MAX_RANK];
+    int where[GRAPH_MAX_RANK];
+    for (int i = 0; i < out->rank; i++) {
+        if (dim_is(out->shape[i], 1))
+            step[i] = 0;
+        else if ((step[i] = coefficient_of(t, view, i, &where[i])) <= 0)
+            return false;
+    }
+    for (int i = 0; i < out->rank; i++) {
+        int64_t reach = 0, extent;
+        for (int k = 0; k < out->rank; k++) {
+            if (k == i || !step[i] || !step[k] || where[k] != where[i] || step[k] > step[i]) continue;
+            if (!dim_is_int(out->shape[k], &extent) || extent > MOST || step[k] > MOST) return false;
+            reach += step[k] * (extent - 1);
+        }
+        if (step[i] && step[i] <= reach) return false;
+    }
+    return true;
+}
+
 Reads reads_through(const Graph *g, const Uses *u, const Value *v, const Reads *reads, const bool *is_inline) {
     const Node *n = u->user[v->id];
     if (u->uses[v->id] != 1) return READS_MANY;
@@ -44,7 +82,7 @@ Reads reads_through(const Graph *g, const Uses *u, const Value *v, const Reads *
     case G_map: return value_same_shape(v, out) ? inherited : READS_MANY;
     case G_reshape:
     case G_reduce: return inherited;
-    case G_view: return no_larger(g, out, v) ? inherited : READS_MANY;
+    case G_view: return no_larger(g, out, v) || reads_apart(g, n) ? inherited : READS_MANY;
     case G_gather:
         if (v == n->in[0]) return READS_MANY;
         return value_same_shape(v, out) ? inherited : READS_MANY;

@@ -154,6 +154,8 @@ static double choose_reduction(Tile *t, const Stmt *r) {
 
 // ---- register tiles ----
 
+enum { COPIES_MAX = 5, ROWS_LEFT = 4 };
+
 // Rows of loop `row` (-1: none) side by side, each of `vectors` vectors.
 typedef struct {
     int row, rows, vectors;
@@ -198,6 +200,7 @@ static void try_shapes(const Tile *t, const Nest *n, int row, int vector, int la
     double doubt = !rows || dim_is_int(rows, &known) ? 1 : is_batch(t, rows) ? batch_rows : unknown_rows;
     for (int r = 1; r <= (rows ? ROWS_MAX : 1) && (r == 1 || fits(rows, r)); r++)
         for (int v = 1; v <= VECTORS_MAX && (v == 1 || fits(columns, v * lanes)); v++) {
+            if (doubt > 1 && r - 1 > COPIES_MAX && r % ROWS_LEFT) continue;
             if (r * v + v + 1 >= t->target->registers || r * v * size > CODE_MAX || (panel && v * lanes != panel)) continue;
             Shape s = {row, r, v, 0};
             s.cost = tile_cycles(&m, nrows, nvectors, &s) * doubt;
@@ -248,11 +251,11 @@ static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes,
     write_lanes_left(t, name, extent, lanes, vectors);
 }
 
-// Rows left over of a number known at run time only: a copy of the tile for each number up to five, else first by fours.
+// Rows left over of a number known at run time only: a copy of the tile for each number up to COPIES_MAX, else first by ROWS_LEFT.
 static void write_rows_left(Tile *t, const char *name, int most) {
-    enum { COPIES = 5, FEW = 4 };
-    if (most > COPIES) str_printf(&t->text, "split(%s, %d, peel) jam(%s_i) ", name, FEW, name);
-    str_printf(&t->text, most > COPIES ? "jam(%s_t) " : "jam(%s) ", name);
+    bool many = most > COPIES_MAX;
+    if (many) str_printf(&t->text, "split(%s, %d, peel) jam(%s_i) ", name, ROWS_LEFT, name);
+    str_printf(&t->text, many ? "jam(%s_t) " : "jam(%s) ", name);
 }
 
 static void write_rows(Tile *t, const char *name, const Dim *extent, int rows, const char *tail) {
