@@ -46,13 +46,14 @@ static int64_t coefficient_of(DimTable *t, const Node *view, int axis, int *wher
     return c;
 }
 
-// No element of its input is read twice: in each index an axis steps over all that the axes with smaller steps reach.
+// A view without guard that reads no element of its input twice: in each index an axis steps over all that the axes with smaller steps reach.
 static bool reads_apart(const Graph *g, const Node *view) {
     DimTable *t = g->dims;
     const Value *out = view->out[0];
     enum { MOST = 1 << 24 };
     int64_t step[GRAPH_MAX_RANK];
     int where[GRAPH_MAX_RANK];
+    if (view->guard.n) return false;
     for (int i = 0; i < out->rank; i++) {
         if (dim_is(out->shape[i], 1))
             step[i] = 0;
