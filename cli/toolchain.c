@@ -41,24 +41,27 @@ bool toolchain_run(const ToolOptions *t, const char *const *args, Diag *d) {
     return status == 0;
 }
 
-bool toolchain_object(const Str *source, const ToolOptions *t, const char *flag, const char *path, Diag *d) {
+// Compiles the source, under a name that is always the same, for compilers note it in what they make. args end in NULL.
+static bool compile_source(const Str *source, const ToolOptions *t, const char *const *args, Diag *d) {
+    enum { MAX_ARGS = 8 };
     Arena *a = arena_new();
-    const char *c = arena_printf(a, "%s.c", path);
-    bool ok =
-        file_write(c, source->data, source->n, d) && toolchain_run(t, (const char *[]){t->level, "-w", "-c", "-o", path, c, flag, NULL}, d);
-    unlink(c);
+    const char *all[MAX_ARGS + 2], *folder = dir_temp(a, d);
+    int n = 0;
+    for (; args[n] && n < MAX_ARGS; n++) all[n] = args[n];
+    all[n++] = arena_printf(a, "%s/model.c", folder ? folder : "");
+    all[n] = NULL;
+    bool ok = folder && file_write(all[n - 1], source->data, source->n, d) && toolchain_run(t, all, d);
+    if (folder) dir_remove(folder);
     arena_free(a);
     return ok;
 }
 
+bool toolchain_object(const Str *source, const ToolOptions *t, const char *flag, const char *path, Diag *d) {
+    return compile_source(source, t, (const char *[]){t->level, "-w", "-c", "-o", path, flag, NULL}, d);
+}
+
 bool toolchain_shared(const Str *source, const ToolOptions *t, const char *path, Diag *d) {
-    Arena *a = arena_new();
-    const char *c = arena_printf(a, "%s.c", path);
-    bool ok = file_write(c, source->data, source->n, d) &&
-              toolchain_run(t, (const char *[]){t->level, "-w", "-fPIC", "-shared", "-o", path, c, NULL}, d);
-    unlink(c);
-    arena_free(a);
-    return ok;
+    return compile_source(source, t, (const char *[]){t->level, "-w", "-fPIC", "-shared", "-o", path, NULL}, d);
 }
 
 // ---- a source in parts ----
