@@ -260,6 +260,8 @@ void graph_infer_content(Graph *g, Node *n);
 bool value_content_int(const Value *v, int i, int64_t *out); // element i as a constant, false when unknown
 const Dim *value_size(Graph *g, const Value *v);             // number of elements
 bool value_same_shape(const Value *a, const Value *b);       // the same rank and Dims
+// v is its operand's elements in their order under another shape: a reshape, or a view that only adds or drops axes of one element.
+bool value_is_reshape(const Graph *g, const Value *v);
 
 // ---- editing ----
 // Appends a node with nout fresh outputs of unknown type (the builders' base).

@@ -155,3 +155,22 @@ Value *g_windows(Builder *b, Value *x, int n, const Dim *const *out, const Dim *
     }
     return make(&m, fill);
 }
+
+bool value_is_reshape(const Graph *g, const Value *v) {
+    const Node *n = v->def;
+    DimTable *t = g->dims;
+    if (!n || n->op == G_reshape) return n != NULL;
+    if (n->op != G_view || n->guard.n) return false;
+    const Value *in = n->in[0];
+    const Dim *size = dim_int(t, 1), *size_in = size, *place = dim_int(t, 0), *place_in = place;
+    for (int i = 0; i < v->rank; i++) {
+        const Dim *d = dim_is(v->shape[i], 1) ? dim_int(t, 0) : dim_axis(t, i, v->shape[i]);
+        place = dim_add(t, dim_mul(t, place, v->shape[i]), d);
+        size = dim_mul(t, size, v->shape[i]);
+    }
+    for (int i = 0; i < in->rank; i++) {
+        place_in = dim_add(t, dim_mul(t, place_in, in->shape[i]), n->index.data[i]);
+        size_in = dim_mul(t, size_in, in->shape[i]);
+    }
+    return size == size_in && place == place_in;
+}

@@ -29,13 +29,9 @@ static void store(Materialise *m, Value *v, StoreKind kind) {
     m->changed = true;
 }
 
-static bool rereads(const Node *n) {
-    return n->op == G_contract || n->op == G_softmax || n->op == G_norm || n->op == G_attention;
-}
-
 // Marks reading many times through inline values, and buffers what stands behind a reshape there.
 static void visit_inputs(Materialise *m, Node *n) {
-    bool many = rereads(n) || (n->nout && m->reread[n->out[0]->id] && is_inline(n->out[0]));
+    bool many = reads_again(n) || (n->nout && m->reread[n->out[0]->id] && is_inline(n->out[0]));
     for (int i = 0; i < n->nin; i++) {
         Value *in = n->in[i];
         if (many) m->reread[in->id] = true;

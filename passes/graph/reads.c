@@ -21,11 +21,36 @@ static void note_node(void *ctx, Node *n) {
     for (int i = 0; i < n->regions.n; i++) note_region_yields(u, n->regions.data[i]);
 }
 
+static void count_users(void *ctx, Node *n) {
+    Uses *u = ((Walk *)ctx)->u;
+    for (int i = 0; i < n->nin; i++) u->first[n->in[i]->id + 1]++;
+}
+
+static void note_users(void *ctx, Node *n) {
+    Uses *u = ((Walk *)ctx)->u;
+    for (int i = 0; i < n->nin; i++) u->users[u->first[n->in[i]->id]++] = n;
+}
+
+// users: by a counting sort; first[] is a place too far when it is done.
+static void list_users(Uses *u, const Graph *g, Arena *a) {
+    Walk w = {u};
+    u->first = ARENA_ARRAY(a, int, g->nvalues + 2);
+    graph_walk(g->body, count_users, &w);
+    for (int i = 0; i < g->nvalues; i++) u->first[i + 1] += u->first[i];
+    u->users = ARENA_ARRAY(a, Node *, u->first[g->nvalues] + 1);
+    graph_walk(g->body, note_users, &w);
+    for (int i = g->nvalues; i > 0; i--) u->first[i] = u->first[i - 1];
+    u->first[0] = 0;
+}
+
 Uses uses_of(const Graph *g, Arena *a) {
-    Uses u = {ARENA_ARRAY(a, int, g->nvalues + 1), ARENA_ARRAY(a, Node *, g->nvalues + 1), ARENA_ARRAY(a, bool, g->nvalues + 1)};
+    Uses u = {.uses = ARENA_ARRAY(a, int, g->nvalues + 1)};
+    u.user = ARENA_ARRAY(a, Node *, g->nvalues + 1);
+    u.yielded = ARENA_ARRAY(a, bool, g->nvalues + 1);
     note_region_yields(&u, g->body);
     Walk w = {&u};
     graph_walk(g->body, note_node, &w);
+    list_users(&u, g, a);
     return u;
 }
 
@@ -95,4 +120,8 @@ Reads reads_through(const Graph *g, const Uses *u, const Value *v, const Reads *
     case G_loop: return v == n->in[0] || v == n->in[1] ? READS_MANY : READS_ONCE;
     default: return READS_MANY;
     }
+}
+
+bool reads_again(const Node *n) {
+    return n->op == G_contract || n->op == G_softmax || n->op == G_norm || n->op == G_attention;
 }

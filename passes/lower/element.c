@@ -241,12 +241,13 @@ static const Expr *concat_element(Place at, const Value *v, const Dim *const *id
         memcpy(in_idx, idx, sizeof(Dim *) * (size_t)v->rank);
         in_idx[n->axis] = dim_sub(t, idx[n->axis], start);
         const Dim *guards[] = {in_idx[n->axis], dim_addi(t, dim_sub(t, end, idx[n->axis]), -1)};
+        start = end;
+        if (dim_ge0(t, guards[0]) == NO || dim_ge0(t, guards[1]) == NO) continue;
         const Expr *inside = lower_all_ge0(l, 2, guards);
         Place inner = at;
         inner.mask = and_masks(a, at.mask, inside);
         const Expr *x = lower_element(inner, n->in[i], in_idx);
         e = e && inside ? x_op3(a, X_select, inside, x, e) : x;
-        start = end;
     }
     return e;
 }
@@ -289,8 +290,47 @@ const Expr *lower_compute(Place at, const Value *v, const Dim *const *idx) {
     }
 }
 
+// ---- elements at hand ----
+
+static bool is_at(const Kept *k, Place at, const Value *v, const Dim *const *idx) {
+    if (k->v != v || !k->idx) return k->v == v;
+    if (k->block != at.block || k->mask != at.mask) return false;
+    for (int i = 0; i < v->rank; i++)
+        if (k->idx[i] != idx[i]) return false;
+    return true;
+}
+
+static const Expr *element_at_hand(Place at, const Value *v, const Dim *const *idx) {
+    for (int i = at.kb->kept.n - 1; i >= 0; i--)
+        if (is_at(&at.kb->kept.data[i], at, v, idx)) return at.kb->kept.data[i].e;
+    return NULL;
+}
+
+static const Expr *keep_element(Place at, const Value *v, const Dim *const *idx, const Expr *e) {
+    Lower *l = at.kb->l;
+    Arena *a = l->p->arena;
+    Kept k = {v, at.block, at.mask, e, NULL};
+    if (e->op != X_const && e->op != X_var) k.e = x_var(a, loop_let(l->p, at.block, kernel_local(at.kb, "e"), e));
+    if (idx) {
+        k.idx = ARENA_ARRAY(a, const Dim *, v->rank + 1);
+        memcpy(k.idx, idx, sizeof *k.idx * (size_t)v->rank);
+    }
+    vec_push(a, &at.kb->kept, k);
+    return k.e;
+}
+
+void lower_group_statistic(Place at, const Value *v, const Dim *const *idx) {
+    keep_element(at, v, NULL, lower_compute(at, v, idx));
+}
+
+static bool worth_keeping(const Value *v) {
+    return v->def->op != G_view && v->def->op != G_reshape && v->def->op != G_dims && v->type != DT_str;
+}
+
 const Expr *lower_element(Place at, const Value *v, const Dim *const *idx) {
     Lower *l = at.kb->l;
+    const Expr *kept = element_at_hand(at, v, idx);
+    if (kept) return kept;
     if (l->scalar[v->id]) return x_cast(l->p->arena, v->type, x_dim(l->p->arena, l->scalar[v->id]));
     if (v->def && v->def->op == G_const) {
         bool single = v->def->data.size == (size_t)dtype_bytes(v->type) && v->type != DT_str;
@@ -298,5 +338,6 @@ const Expr *lower_element(Place at, const Value *v, const Dim *const *idx) {
         lower_buffer(l, v);
     }
     if (l->buffer[v->id]) return load_element(at, l->buffer[v->id], lower_flat(l, v, idx));
-    return lower_compute(at, v, idx);
+    const Expr *e = lower_compute(at, v, idx);
+    return l->shared[v->id] && worth_keeping(v) ? keep_element(at, v, idx, e) : e;
 }

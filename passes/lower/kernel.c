@@ -100,10 +100,88 @@ static const Value *row_of(Lower *l, const Value *v, bool root) {
     return NULL;
 }
 
+// ---- row groups ----
+
+// The statistics of v's row group in the order they are computed in: nodes of its group that it is made of, itself aside.
+typedef struct {
+    Lower *l;
+    const Value *root;
+    VEC(const Value *) stats;
+    VEC(const Value *) seen;
+    const Node *reduction; // the first: its axes are the row's
+} RowGroup;
+
+static void find_statistics(RowGroup *r, const Value *v) {
+    if (!v->def || (v != r->root && v->storage.kind != STORE_INLINE)) return;
+    for (int i = 0; i < r->seen.n; i++)
+        if (r->seen.data[i] == v) return;
+    vec_push(r->l->p->arena, &r->seen, v);
+    for (int i = 0; i < v->def->nin; i++) find_statistics(r, v->def->in[i]);
+    if (v == r->root || v->def->group != r->root->def->group) return;
+    vec_push(r->l->p->arena, &r->stats, v);
+    if (v->def->op == G_reduce && !r->reduction) r->reduction = v->def;
+}
+
+// The row's indices as v's own: v's extents are those of the kept axes in order, but for ones.
+static void statistic_indices(const RowGroup *r, const Value *v, const bool *kept, const Dim *const *row, const Dim **idx) {
+    int next = 0;
+    for (int i = 0; i < v->rank; i++) {
+        idx[i] = dim_int(r->l->g->dims, 0);
+        if (dim_is(v->shape[i], 1)) continue;
+        while (!kept[next] || dim_is(r->root->shape[next], 1)) next++;
+        idx[i] = row[next++];
+    }
+}
+
+// The inline concat that v is made of element by element, behind maps of its shape; NULL when there is none.
+static const Node *concat_of(Lower *l, const Value *v, bool root) {
+    if (!v->def || (!root && (l->buffer[v->id] || v->storage.kind != STORE_INLINE))) return NULL;
+    if (v->def->op == G_concat) return root ? NULL : v->def;
+    for (int i = 0; v->def->op == G_map && i < v->def->nin; i++) {
+        const Value *in = v->def->in[i];
+        const Node *found = value_same_shape(in, v) ? concat_of(l, in, false) : NULL;
+        if (found) return found;
+    }
+    return NULL;
+}
+
 static void store_element(Place at, const Value *v, LoopBuffer *out, const Dim *const *idx, const Dim *base) {
     Lower *l = at.kb->l;
     const Expr *e = lower_compute(at, v, idx);
     loop_store(l->p, at.block, out, dim_add(l->g->dims, base, lower_flat(l, v, idx)), e);
+}
+
+// Rows of a group: its statistics in front of a row's elements.
+static void fill_rows(KernelBuild *kb, const RowGroup *r, LoopBuffer *param, const Dim *base) {
+    Lower *l = kb->l;
+    const Value *v = r->root;
+    const Dim *idx[RANK_MAX], *own[RANK_MAX];
+    bool kept[RANK_MAX], inside[RANK_MAX];
+    for (int i = 0; i < v->rank; i++) kept[i] = true;
+    for (int i = 0; i < r->reduction->axes.n; i++) kept[r->reduction->axes.data[i]] = false;
+    for (int i = 0; i < v->rank; i++) inside[i] = !kept[i];
+    Block *outer = lower_par_nest(l, &kb->k->body, v->rank, v->shape, kept, idx);
+    for (int i = 0; i < v->rank; i++)
+        if (inside[i]) idx[i] = dim_int(l->g->dims, 0);
+    for (int i = 0; i < r->stats.n; i++) {
+        statistic_indices(r, r->stats.data[i], kept, idx, own);
+        lower_group_statistic((Place){kb, outer, NULL}, r->stats.data[i], own);
+    }
+    Place at = {kb, lower_par_nest(l, outer, v->rank, v->shape, inside, idx), NULL};
+    store_element(at, v, param, idx, base);
+}
+
+// The elements of each part of a concat in a nest of their own.
+static void fill_parts(KernelBuild *kb, const Value *v, const Node *concat, LoopBuffer *param, const Dim *base) {
+    DimTable *t = kb->l->g->dims;
+    const Dim *start = dim_int(t, 0);
+    for (int i = 0; i < concat->nin; i++) {
+        const Dim *idx[RANK_MAX];
+        Place at = {kb, lower_par_nest(kb->l, &kb->k->body, v->rank, concat->in[i]->shape, NULL, idx), NULL};
+        idx[concat->axis] = dim_add(t, idx[concat->axis], start);
+        store_element(at, v, param, idx, base);
+        start = dim_add(t, start, concat->in[i]->shape[concat->axis]);
+    }
 }
 
 static void fill_nest(KernelBuild *kb, const Value *v, LoopBuffer *out, const Dim *base) {
@@ -111,6 +189,17 @@ static void fill_nest(KernelBuild *kb, const Value *v, LoopBuffer *out, const Di
     const Dim *idx[RANK_MAX];
     const Value *row = row_of(l, v, true);
     LoopBuffer *param = kernel_param(kb, out, false, true);
+    const Node *concat = concat_of(l, v, true);
+    if (concat) {
+        fill_parts(kb, v, concat, param, base);
+        return;
+    }
+    RowGroup group = {.l = l, .root = v};
+    if (v->def->group) find_statistics(&group, v);
+    if (group.reduction) {
+        fill_rows(kb, &group, param, base);
+        return;
+    }
     if (!row) {
         Place at = {kb, lower_par_nest(l, &kb->k->body, v->rank, v->shape, NULL, idx), NULL};
         store_element(at, v, param, idx, base);

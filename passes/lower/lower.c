@@ -62,6 +62,12 @@ static bool computed_in_place(Lower *l, const Value *v) {
     return own && v->def->op != G_const && !l->buffer[v->id];
 }
 
+// What v is another shape of.
+static const Value *reshape_source(const Lower *l, const Value *v) {
+    while (v->storage.kind == STORE_INLINE && value_is_reshape(l->g, v)) v = v->def->in[0];
+    return v;
+}
+
 static LoopBuffer **declare_outputs(Lower *l) {
     Region *r = l->g->body;
     LoopBuffer **out = ARENA_ARRAY(l->p->arena, LoopBuffer *, r->yields.n + 1);
@@ -71,7 +77,8 @@ static LoopBuffer **declare_outputs(Lower *l) {
         out[i] = loop_buffer(l->p, BUF_OUTPUT, interface_name(l, label), v->type, v->rank, (const Dim *const *)v->shape);
         out[i]->label = label;
         out[i]->tie = -1;
-        if (computed_in_place(l, v)) l->buffer[v->id] = out[i];
+        const Value *source = reshape_source(l, v);
+        if (computed_in_place(l, source)) l->buffer[source->id] = out[i];
     }
     return out;
 }
@@ -80,7 +87,7 @@ static void store_outputs(Lower *l, LoopBuffer **out) {
     Region *r = l->g->body;
     for (int i = 0; i < r->yields.n; i++) {
         const Value *v = r->yields.data[i];
-        if (l->buffer[v->id] != out[i]) lower_copy_at(l, &l->p->main, v, out[i], dim_int(l->g->dims, 0));
+        if (l->buffer[reshape_source(l, v)->id] != out[i]) lower_copy_at(l, &l->p->main, v, out[i], dim_int(l->g->dims, 0));
     }
 }
 
@@ -112,6 +119,7 @@ Program *passes_lower(Graph *g, const PassOptions *o, Diag *d) {
     Lower l = {.g = g, .p = p, .diag = d, .target = o->target};
     l.buffer = ARENA_ARRAY(p->arena, LoopBuffer *, g->nvalues + 1);
     l.scalar = ARENA_ARRAY(p->arena, const Dim *, g->nvalues + 1);
+    lower_find_shared(&l);
     p->target = o->target->name;
     p->hash = g->hash;
     for (int i = 0; i < g->symbols.n; i++) {

@@ -21,11 +21,20 @@ typedef struct Lower {
     const Target *target;
     LoopBuffer **buffer; // [Value.id]: of values that have one; region parameters of loops map to carried buffers
     const Dim **scalar;  // [Value.id]: an index symbol that stands for a scalar value (a loop's iteration number), or NULL
+    bool *shared;        // [Value.id]: inline and pulled several times at one place: its element is kept there
     int kernels;         // numbers names
     int temps;
     VEC(const char *) names; // C names in use
     VEC(const Dim *) sizes;  // data symbols of the Graph that are defined
 } Lower;
+
+// An element at hand: of value v at idx in a block and under a mask; idx NULL: a statistic of the row at hand, wherever in it.
+typedef struct {
+    const Value *v;
+    const Block *block;
+    const Expr *mask, *e;
+    const Dim **idx;
+} Kept;
 
 // One kernel under construction.
 typedef struct KernelBuild {
@@ -34,6 +43,7 @@ typedef struct KernelBuild {
     VEC(LoopBuffer *) args; // program buffers, one a parameter of k
     const Value *row;       // the row-wise value whose statistics are in stat[]: its element is computed from them
     const Expr *stat[2];
+    VEC(Kept) kept;
     int locals;              // numbers names
     int node;                // ONNX node number for checks
     VEC(const Node *) nodes; // those whose elements it computes, one a label, in the model's order
@@ -71,6 +81,8 @@ const char *kernel_local(KernelBuild *kb, const char *stem);
 const Expr *lower_reduce_element(Place at, const Value *v, const Dim *const *idx);
 const Expr *lower_contract_element(Place at, const Value *v, const Dim *const *idx);
 const Expr *lower_row_element(Place at, const Value *v, const Dim *const *idx);
+// Computes statistic v of a row group for the row at idx, v's own indices, and keeps it.
+void lower_group_statistic(Place at, const Value *v, const Dim *const *idx);
 // Computes the statistics of softmax or norm value v for the row at idx (its reduced axes are ignored) and keeps them in at.kb.
 void lower_row_statistics(Place at, const Value *v, const Dim *const *idx);
 // The value of one state after combining x into it, for reductions and scans of `kind` (sum prod min max any all add mul); and its neutral
@@ -84,6 +96,9 @@ const Expr *lower_reduce(Place at, const char *kind, DType type, int n, const Di
 
 // attention.c
 void lower_attention(Lower *l, Block *main, const Node *n);
+
+// shared.c
+void lower_find_shared(Lower *l); // fills l->shared
 
 // random.c
 void lower_random(Lower *l, Block *main, const Node *n);
