@@ -128,7 +128,7 @@ struct Node {
     int onnx_id;       // number of the ONNX node, 1 based, for error statuses; 0: none
     const Dim **vsyms; // gather, scatter: the symbols v0… of the index inputs (one each)
     int nvsyms;
-    int group;      // fused group, 0: its own
+    int group;      // row group, 0: none: statistics computed in front of each row of the one stored value that has their number
     Region *region; // where it stands
     // fields
     Data data;

@@ -321,6 +321,7 @@ static const Expr *keep_element(Place at, const Value *v, const Dim *const *idx,
 
 void lower_group_statistic(Place at, const Value *v, const Dim *const *idx) {
     keep_element(at, v, NULL, lower_compute(at, v, idx));
+    at.kb->l->shared[v->id] = true;
 }
 
 static bool worth_keeping(const Value *v) {
@@ -329,7 +330,7 @@ static bool worth_keeping(const Value *v) {
 
 const Expr *lower_element(Place at, const Value *v, const Dim *const *idx) {
     Lower *l = at.kb->l;
-    const Expr *kept = element_at_hand(at, v, idx);
+    const Expr *kept = l->shared[v->id] ? element_at_hand(at, v, idx) : NULL;
     if (kept) return kept;
     if (l->scalar[v->id]) return x_cast(l->p->arena, v->type, x_dim(l->p->arena, l->scalar[v->id]));
     if (v->def && v->def->op == G_const) {

@@ -21,7 +21,7 @@ typedef struct Lower {
     const Target *target;
     LoopBuffer **buffer; // [Value.id]: of values that have one; region parameters of loops map to carried buffers
     const Dim **scalar;  // [Value.id]: an index symbol that stands for a scalar value (a loop's iteration number), or NULL
-    bool *shared;        // [Value.id]: inline and pulled several times at one place: its element is kept there
+    bool *shared;        // [Value.id]: inline and pulled several times: at one place its element is kept
     int kernels;         // numbers names
     int temps;
     VEC(const char *) names; // C names in use
