@@ -62,9 +62,15 @@ static bool computed_in_place(Lower *l, const Value *v) {
     return own && v->def->op != G_const && !l->buffer[v->id];
 }
 
-// What v is another shape of.
+static void see_data(void *ctx, const Dim *sym) {
+    *(bool *)ctx |= dim_as_symbol(sym)->kind == SYM_DATA;
+}
+
+// What v is another shape of; v itself when its shape is known only once the run has come to it: its output's memory cannot be used before.
 static const Value *reshape_source(const Lower *l, const Value *v) {
-    while (v->storage.kind == STORE_INLINE && value_is_reshape(l->g, v)) v = v->def->in[0];
+    bool from_data = false;
+    for (int i = 0; i < v->rank; i++) dim_symbols(v->shape[i], see_data, &from_data);
+    while (!from_data && v->storage.kind == STORE_INLINE && value_is_reshape(l->g, v)) v = v->def->in[0];
     return v;
 }
 
