@@ -149,9 +149,9 @@ static bool has_features(const char *features, const char *needs) {
 
 static int match_rows(const Expr *e, const char *features, const Expr **operands) {
     for (int i = 0; i < ROWS; i++) {
-        if (!has_features(features, rows[i].feature)) continue;
-        operands[0] = operands[1] = operands[2] = NULL;
         const Parsed *row = parsed_row(i);
+        if (row->meaning->op != e->op || !vtype_same(row->meaning->type, e->type) || !has_features(features, rows[i].feature)) continue;
+        operands[0] = operands[1] = operands[2] = NULL;
         if (match_tree(row, row->meaning, e, operands)) return i;
     }
     return -1;
