@@ -30,7 +30,8 @@ typedef struct {
 
 static bool open_subject(Subject *s, Diag *d) {
     bool hooks = options_has(s->o, OPT_profile) || options_has(s->o, OPT_compare);
-    s->tool = (ToolOptions){options_text(s->o, OPT_cc, NULL), "-O2", !options_has(s->o, OPT_no_cache), hooks};
+    s->tool =
+        (ToolOptions){.cc = options_text(s->o, OPT_cc, NULL), .level = "-O2", .cache = !options_has(s->o, OPT_no_cache), .hooks = hooks};
     if (!backend_parse(s->o, &s->backend, d) || !pipeline_options(&s->pipeline, s->o, s->o->arena, d)) return false;
     Exec *e = s->exec = exec_open(&s->pipeline, s->path, s->backend, &s->tool, d);
     if (!e) return false;

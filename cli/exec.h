@@ -46,6 +46,7 @@ bool backend_parse(const Options *o, Backend *b, Diag *d); // --backend, or what
 typedef struct {
     const char *cc;    // command, may hold arguments; NULL: $CC or cc
     const char *level; // "-O2"
+    const char *more;  // one more flag, or NULL
     bool cache;
     bool hooks; // the model, by whatever backend, calls env's hook
 } ToolOptions;

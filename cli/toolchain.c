@@ -30,7 +30,8 @@ bool toolchain_run(const ToolOptions *t, const char *const *args, Diag *d) {
     Arena *a = arena_new();
     const char *words[2 * MAX_WORDS + 1];
     int n = toolchain_words(a, t, words, MAX_WORDS);
-    for (int i = 0; args[i] && n < 2 * MAX_WORDS; i++) words[n++] = args[i];
+    for (int i = 0; args[i] && n < 2 * MAX_WORDS - 1; i++) words[n++] = args[i];
+    if (t->more) words[n++] = t->more;
     words[n] = NULL;
     Str out = {0};
     int status = run_program(words, &out);
@@ -118,6 +119,30 @@ bool toolchain_shared_parts(const Str *text, int n, const ToolOptions *t, const 
     return ok;
 }
 
+// What the compiler says of itself, "" when it says nothing.
+static const char *compiler_version(Arena *a, const ToolOptions *t) {
+    const char *words[MAX_WORDS + 2];
+    int n = toolchain_words(a, t, words, MAX_WORDS);
+    words[n] = "--version";
+    words[n + 1] = NULL;
+    Str text = {0};
+    const char *version = run_program(words, &text) == 0 && text.n ? arena_strndup(a, text.data, text.n) : "";
+    str_free(&text);
+    return version;
+}
+
+// What scheduled code needs of gcc: -O1 in half of -O2's time. -O2 makes vectors of its own beside ours, which takes up to half of a
+// model's speed; the bits of each address are known to be unknown, and following them is a quarter of -O1's time. Other compilers and code
+// without vectors get what was asked for.
+static ToolOptions lean_options(const ToolOptions *t, const char *version, const Program *p) {
+    ToolOptions lean = *t;
+    const Target *target = target_find(p->target ? p->target : "generic");
+    if (!target || !target->hosted || strcmp(t->level, "-O2") || !strstr(version, "Free Software Foundation")) return lean;
+    lean.level = "-O1";
+    lean.more = "-fno-tree-bit-ccp";
+    return lean;
+}
+
 // ---- the cache ----
 // The texts of a library and, where the weights are apart, the file beside it.
 typedef struct {
@@ -136,23 +161,17 @@ static uint64_t hash_texts(uint64_t h, const Emitted *m) {
 }
 
 // NAME of the cache entry for this text, or NULL when the compiler does not tell its version.
-static const char *cache_key(Arena *a, const ToolOptions *t, const Emitted *m) {
-    const char *words[MAX_WORDS + 2];
+static const char *cache_key(Arena *a, const ToolOptions *t, const char *version, const Emitted *m) {
+    const char *words[MAX_WORDS + 3];
     int n = toolchain_words(a, t, words, MAX_WORDS);
-    Str version = {0};
-    words[n] = "--version";
-    words[n + 1] = NULL;
+    words[n++] = version;
+    words[n++] = t->level;
+    if (t->more) words[n++] = t->more;
     uint64_t h = HASH_SEED;
-    if (run_program(words, &version) == 0) {
-        for (int i = 0; i < n; i++) h = hash_bytes(h, words[i], strlen(words[i]) + 1);
-        h = hash_bytes(h, version.data, version.n);
-        h = hash_bytes(h, t->level, strlen(t->level));
-        h = hash_texts(h, m);
-    }
-    bool known = version.n > 0;
-    str_free(&version);
+    for (int i = 0; i < n; i++) h = hash_bytes(h, words[i], strlen(words[i]) + 1);
+    h = hash_texts(h, m);
     uint64_t second = hash_texts(h, m);
-    return known ? arena_printf(a, "%016llx%016llx.so", (unsigned long long)h, (unsigned long long)second) : NULL;
+    return version[0] ? arena_printf(a, "%016llx%016llx.so", (unsigned long long)h, (unsigned long long)second) : NULL;
 }
 
 static void add_to_str(void *s, const void *bytes, size_t n) {
@@ -193,7 +212,9 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
         .weights = codegen_weights_bytes(p, &(EmitOptions){0}) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
     bool ok = codegen_c(p, &emit, &m.text[0], &header, d); // its text names the blob's hash
     if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, &emit, add_to_str, &m.blob);
-    const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, t, &m) : NULL;
+    const char *version = compiler_version(a, t);
+    const ToolOptions lean = lean_options(t, version, p);
+    const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, &lean, version, &m) : NULL;
     const char *kept = key ? arena_printf(a, "%s/%s", folder, key) : NULL;
     ok = ok && !d->errors;
     bool complete = ok && kept && file_exists(kept) && (!m.blob.n || file_exists(path_with_suffix(a, kept, ".bin")));
@@ -201,10 +222,10 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
         utime(kept, NULL);
         e = exec_from_library(kept, exec_prefix, d);
     } else if (ok && kept) {
-        e = compile_and_load(a, &m, t, folder, kept, d);
+        e = compile_and_load(a, &m, &lean, folder, kept, d);
         cache_trim(a, folder);
     } else if (ok && (folder = dir_temp(a, d))) {
-        e = compile_and_load(a, &m, t, folder, NULL, d);
+        e = compile_and_load(a, &m, &lean, folder, NULL, d);
         dir_remove(folder);
     }
     emitted_free(&m);
