@@ -1,6 +1,7 @@
 """Real models against ONNX Runtime: check.py [NAME…]. One compiled artefact a model and backend runs all input sets.
 
-With --per-node it runs `mlc verify --per-node` on the first set instead: compiled code, and each tensor of the graph after its passes, against the
+Float models that are not topologies are also verified per node, and compiled with one pass switched off, another for each model, through LLVM.
+With --per-node it runs only `mlc verify --per-node` on the first set, through both: compiled code, and each tensor of the graph after its passes, against the
 evaluator. With --each-pass each pass that `mlc passes` lists is switched off in turn; --each-pass=NAME,… are those passes only.
 --backend=c or llvm is one of the two.
 
@@ -76,7 +77,7 @@ def against_stored(model, path, folder, backend, *words):
 def per_node(model, path, folder, inputs, backend):
     """Compiled code, and the tensors of the graph after the passes, against the evaluator on the graph as imported."""
     words = [f"-i{name}={os.path.join(folder, 'test_data_set_0', f'input_{index}.pb')}" for index, name in enumerate(inputs)]
-    return command(model, path, backend, "--per-node", *words)
+    return command(model, path, backend, "--per-node", f"--scaled={model.scaled}", *words)
 
 
 def switchable():
@@ -96,6 +97,10 @@ def checks(model, path, folder, inputs, options):
                 yield against_stored(model, path, folder, backend, f"--disable-pass={name}")
         else:
             yield against_stored(model, path, folder, backend)
+    if not options and "F" in model.marks and not model.light:
+        yield per_node(model, path, folder, inputs, "llvm")
+        passes = switchable()
+        yield against_stored(model, path, folder, "llvm", f"--disable-pass={passes[MODELS.index(model) % len(passes)]}")
 
 
 def main(arguments):
