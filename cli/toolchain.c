@@ -190,27 +190,23 @@ static Exec *compile_and_load(Arena *a, const Emitted *m, const ToolOptions *t, 
     return e;
 }
 
-// One text a core, each with enough to do.
-static int texts_of(const Program *p) {
-    enum { KERNELS_PER_TEXT = 4 };
-    int cpus = mlc_pool_default_threads(), most = p->kernels.n / KERNELS_PER_TEXT, n = cpus < most ? cpus : most;
-    return n < 1 ? 1 : n > PARTS_MAX ? PARTS_MAX : n;
-}
-
 Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *d) {
     Arena *a = arena_new();
     Exec *e = NULL;
-    enum { INLINE_BYTES = 1 << 14 };
-    Emitted m = {.ntexts = texts_of(p)};
+    enum { INLINE_BYTES = 1 << 14, PART_BYTES = 1 << 15 };
+    int cpus = mlc_pool_default_threads();
+    Emitted m = {0};
     Str header = {0};
     EmitOptions emit = {.prefix = exec_prefix,
         .options = options,
         .export_info = true,
         .hooks = t->hooks,
         .parts = m.text + 1,
-        .nparts = m.ntexts - 1,
+        .nparts = (cpus < PARTS_MAX ? cpus : PARTS_MAX) - 1, // one text a core
+        .part_bytes = PART_BYTES,
         .weights = codegen_weights_bytes(p, &(EmitOptions){0}) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
     bool ok = codegen_c(p, &emit, &m.text[0], &header, d); // its text names the blob's hash
+    while (m.ntexts < PARTS_MAX && m.text[m.ntexts].n) m.ntexts++;
     if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, &emit, add_to_str, &m.blob);
     const char *version = compiler_version(a, t);
     const ToolOptions lean = lean_options(t, version, p);

@@ -6,6 +6,7 @@
 #include "c_print.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 
 // ---- kernels ----
@@ -276,7 +277,8 @@ static Str *lightest(Str *const *text, int n) {
 static void print_in_parts(C *c, Str *source, const Str *header) {
     enum { SHARED = 3 };
     const Str *shared[SHARED] = {&c->types, &c->helpers, &c->prototypes};
-    int n = c->o->nparts + 1;
+    size_t enough = c->o->part_bytes ? c->code.n / c->o->part_bytes : INT_MAX;
+    int n = 1 + (enough > (size_t)c->o->nparts ? c->o->nparts : (int)enough);
     Str **text = ARENA_ARRAY(c->a, Str *, n);
     for (int i = 0; i < n; i++) {
         text[i] = i ? &c->o->parts[i - 1] : source;

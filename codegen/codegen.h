@@ -26,9 +26,11 @@ typedef struct {
     const Target *dispatch;
     const Program *const *levels;
     int nlevels;
-    // Further texts, each to be compiled by itself and linked with the source: kernels are spread evenly over all of them. Not with levels.
+    // Further texts, each to be compiled by itself and linked with the source: kernels are spread evenly over all of them. As many are used
+    // as there are part_bytes of code for each, the others stay empty. Not with levels.
     Str *parts;
     int nparts;
+    size_t part_bytes;
 } EmitOptions;
 
 // Appends the source and the header. false after diag_error (what the target cannot express).
