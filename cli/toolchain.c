@@ -5,6 +5,7 @@
 #include "exec.h"
 #include "files.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,13 +147,14 @@ static ToolOptions lean_options(const ToolOptions *t, const char *version, const
 // ---- the cache ----
 // The texts of a library and, where the weights are apart, the file beside it.
 typedef struct {
-    Str text[PARTS_MAX], blob;
+    Str text[PARTS_MAX];
     int ntexts;
+    const Program *weights; // NULL: they are in the text
+    const EmitOptions *emit;
 } Emitted;
 
 static void emitted_free(Emitted *m) {
     for (int i = 0; i < m->ntexts; i++) str_free(&m->text[i]);
-    str_free(&m->blob);
 }
 
 static uint64_t hash_texts(uint64_t h, const Emitted *m) {
@@ -174,14 +176,21 @@ static const char *cache_key(Arena *a, const ToolOptions *t, const char *version
     return version[0] ? arena_printf(a, "%016llx%016llx.so", (unsigned long long)h, (unsigned long long)second) : NULL;
 }
 
-static void add_to_str(void *s, const void *bytes, size_t n) {
-    str_addn(s, bytes, n);
+// The blob, from where the constants are: no copy of it is made.
+static bool write_weights(const Emitted *m, const char *path, Diag *d) {
+    FILE *f = fopen(path, "wb");
+    if (f) codegen_weights(m->weights, m->emit, outputs_sink, f);
+    bool bad = !f || fflush(f) || ferror(f);
+    int fault = errno;
+    if (f && fclose(f) && !bad) bad = true, fault = errno;
+    if (bad) diag_error(d, EXIT_IO, "cannot write %s: %s", path, strerror(fault));
+    return !bad;
 }
 
 static Exec *compile_and_load(Arena *a, const Emitted *m, const ToolOptions *t, const char *folder, const char *kept, Diag *d) {
     const char *so = arena_printf(a, "%s/build-%ld.so", folder, (long)getpid()), *bin = path_with_suffix(a, so, ".bin");
-    bool ok = toolchain_shared_parts(m->text, m->ntexts, t, so, d) && (!m->blob.n || file_write(bin, m->blob.data, m->blob.n, d));
-    bool moved = ok && kept && (!m->blob.n || !rename(bin, path_with_suffix(a, kept, ".bin"))) && !rename(so, kept);
+    bool ok = toolchain_shared_parts(m->text, m->ntexts, t, so, d) && (!m->weights || write_weights(m, bin, d));
+    bool moved = ok && kept && (!m->weights || !rename(bin, path_with_suffix(a, kept, ".bin"))) && !rename(so, kept);
     Exec *e = ok ? exec_from_library(moved ? kept : so, exec_prefix, d) : NULL;
     if (!moved) {
         unlink(so);
@@ -207,13 +216,14 @@ Exec *exec_c(const Program *p, const char *options, const ToolOptions *t, Diag *
         .weights = codegen_weights_bytes(p, &(EmitOptions){0}) > INLINE_BYTES ? WEIGHTS_BLOB : WEIGHTS_INLINE};
     bool ok = codegen_c(p, &emit, &m.text[0], &header, d); // its text names the blob's hash
     while (m.ntexts < PARTS_MAX && m.text[m.ntexts].n) m.ntexts++;
-    if (ok && emit.weights == WEIGHTS_BLOB) codegen_weights(p, &emit, add_to_str, &m.blob);
+    if (emit.weights == WEIGHTS_BLOB) m.weights = p;
+    m.emit = &emit;
     const char *version = compiler_version(a, t);
     const ToolOptions lean = lean_options(t, version, p);
     const char *folder = ok && t->cache ? cache_dir(a, d) : NULL, *key = folder ? cache_key(a, &lean, version, &m) : NULL;
     const char *kept = key ? arena_printf(a, "%s/%s", folder, key) : NULL;
     ok = ok && !d->errors;
-    bool complete = ok && kept && file_exists(kept) && (!m.blob.n || file_exists(path_with_suffix(a, kept, ".bin")));
+    bool complete = ok && kept && file_exists(kept) && (!m.weights || file_exists(path_with_suffix(a, kept, ".bin")));
     if (complete) {
         utime(kept, NULL);
         e = exec_from_library(kept, exec_prefix, d);
