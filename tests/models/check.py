@@ -60,7 +60,7 @@ def command(model, path, backend, *words):
     """Runs `mlc verify` on the model; prints the result, and all that was said after a failure."""
     options = model.options + [f"--state={i}={o}" for i, o in model.state.items()]
     begin = time.time()
-    done = subprocess.run([MLC, "verify", path, f"--backend={backend}", *options, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run([MLC, "verify", path, f"--backend={backend}", *words, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     worst = max((float(d) / float(m) for d, m in re.findall(r"difference ([\d.e+-]+), largest magnitude ([\d.e+-]+)", done.stdout) if float(m)), default=0)
     name = " ".join([model.name + (" with state" if model.state else ""), backend, *(w for w in words if w.startswith(("--per", "--disable")))])
     print(f"{'ok  ' if done.returncode == 0 else 'FAIL'} {name}: largest difference over magnitude {worst:.2g}, {time.time() - begin:.1f} s", flush=True)
