@@ -132,9 +132,9 @@ static const char *compiler_version(Arena *a, const ToolOptions *t) {
     return version;
 }
 
-// What scheduled code needs of gcc: -O1 in half of -O2's time. -O2 makes vectors of its own beside ours, which takes up to half of a
-// model's speed; the bits of each address are known to be unknown, and following them is a quarter of -O1's time. Other compilers and code
-// without vectors get what was asked for.
+// What scheduled code needs of gcc. -O1 takes about half of -O2's time; -O2 makes vectors of its own beside ours, which costs some models a
+// third of their speed. Following the bits of every address (bit-ccp) takes up to a third of -O1's time and makes nothing faster. Other
+// compilers (clang inlines from -O2 on only) and code without vectors get what was asked for.
 static ToolOptions lean_options(const ToolOptions *t, const char *version, const Program *p) {
     ToolOptions lean = *t;
     const Target *target = target_find(p->target ? p->target : "generic");
