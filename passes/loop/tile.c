@@ -251,11 +251,18 @@ static void write_lanes(Tile *t, const char *name, const Dim *extent, int lanes,
     write_lanes_left(t, name, extent, lanes, vectors);
 }
 
-// Rows left over of a number known at run time only: a copy of the tile for each number up to COPIES_MAX, else first by ROWS_LEFT.
-static void write_rows_left(Tile *t, const char *name, int most) {
-    bool many = most > COPIES_MAX;
-    if (many) str_printf(&t->text, "split(%s, %d, peel) jam(%s_i) ", name, ROWS_LEFT, name);
-    str_printf(&t->text, many ? "jam(%s_t) " : "jam(%s) ", name);
+// Rows left over of a number known at run time only: a copy of the tile for each number up to COPIES_MAX, else first by ROWS_LEFT, which may
+// leave a known number, none too.
+static void write_rows_left(Tile *t, const char *name, const Dim *rest, int most) {
+    if (most <= COPIES_MAX) {
+        str_printf(&t->text, "jam(%s) ", name);
+        return;
+    }
+    DimTable *d = t->p->dims;
+    int64_t n;
+    str_printf(&t->text, "split(%s, %d, peel) jam(%s_i) ", name, ROWS_LEFT, name);
+    bool known = dim_is_int(dim_mod(d, rest, dim_int(d, ROWS_LEFT)), &n);
+    if (!known || n > 1) str_printf(&t->text, "jam(%s_t) ", name);
 }
 
 static void write_rows(Tile *t, const char *name, const Dim *extent, int rows, const char *tail) {
@@ -271,7 +278,7 @@ static void write_rows(Tile *t, const char *name, const Dim *extent, int rows, c
     if (dim_is_int(rest, &n)) {
         if (n > 1) str_printf(&t->text, "jam(%s_t) ", name);
     } else if (rows > 2)
-        write_rows_left(t, arena_printf(t->p->arena, "%s_t", name), rows - 1);
+        write_rows_left(t, arena_printf(t->p->arena, "%s_t", name), rest, rows - 1);
 }
 
 // The loop of the nest whose iterations share most loads; -1 when none shares any.
