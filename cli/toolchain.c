@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <pthread.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -72,22 +71,12 @@ typedef struct {
     const ToolOptions *t;
     const char *object;
     Diag faults;
-    pthread_t thread;
-    bool running, ok;
+    bool ok;
 } Part;
 
-static void *part_compile(void *arg) {
+static void part_compile(void *arg) {
     Part *p = arg;
     p->ok = toolchain_object(p->text, p->t, "-fPIC", p->object, &p->faults);
-    return NULL;
-}
-
-static void compile_all(Part *part, int n) {
-    for (int i = 1; i < n; i++) part[i].running = pthread_create(&part[i].thread, NULL, part_compile, &part[i]) == 0;
-    for (int i = 0; i < n; i++)
-        if (!part[i].running) part_compile(&part[i]);
-    for (int i = 1; i < n; i++)
-        if (part[i].running) pthread_join(part[i].thread, NULL);
 }
 
 // The first fault is told, for a compiler that does not run fails on every part.
@@ -110,7 +99,7 @@ bool toolchain_shared_parts(const Str *text, int n, const ToolOptions *t, const 
         args[i + 3] = arena_printf(a, "%s.%d.o", path, i);
         part[i] = (Part){.text = &text[i], .t = t, .object = args[i + 3], .faults = {.file = d->file}};
     }
-    compile_all(part, n);
+    each_side_by_side(part, n, sizeof *part, part_compile);
     bool ok = all_compiled(part, n, d) && toolchain_run(t, args, d);
     for (int i = 0; i < n; i++) {
         unlink(part[i].object);

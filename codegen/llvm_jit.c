@@ -7,7 +7,6 @@
 #include "../runtime/abi.h"
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
-#include <pthread.h>
 #include <sched.h>
 
 struct LlvmJit {
@@ -34,8 +33,6 @@ typedef struct {
     LLVMMemoryBufferRef object;
     int opt;
     Diag faults;
-    pthread_t thread;
-    bool running;
 } Part;
 
 enum { PARTS_MAX = 8, KERNELS_PER_PART = 6 };
@@ -55,22 +52,13 @@ static bool part_build(Part *part, LlvmPart which, const Program *p, const EmitO
     return part->mod != NULL;
 }
 
-static void *part_compile(void *arg) {
+static void part_compile(void *arg) {
     Part *part = arg;
     char *message = NULL;
     if (llvm_check(part->mod, &part->faults) && llvm_optimise(part->mod, part->tm, part->opt, &part->faults))
         if (LLVMTargetMachineEmitToMemoryBuffer(part->tm, part->mod, LLVMObjectFile, &message, &part->object))
             diag_error(&part->faults, EXIT_INTERNAL, "LLVM: %s", message);
     LLVMDisposeMessage(message);
-    return NULL;
-}
-
-static void compile_all(Part *part, int n) {
-    for (int i = 1; i < n; i++) part[i].running = pthread_create(&part[i].thread, NULL, part_compile, &part[i]) == 0;
-    for (int i = 0; i < n; i++)
-        if (!part[i].running) part_compile(&part[i]);
-    for (int i = 1; i < n; i++)
-        if (part[i].running) pthread_join(part[i].thread, NULL);
 }
 
 static void part_free(Part *part, Diag *d) {
@@ -111,7 +99,7 @@ static bool compile_and_link(LlvmJit *j, const Program *p, const EmitOptions *o,
         part[i].faults.file = d->file;
         ok = part_build(&part[i], (LlvmPart){i, n}, p, o, j->arena, t, d);
     }
-    if (ok) compile_all(part, n);
+    if (ok) each_side_by_side(part, n, sizeof *part, part_compile);
     LLVMTargetMachineRef tm = ok ? llvm_machine(t, opt, true, d) : NULL;
     ok = tm && open_linker(j, tm, d);
     for (int i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-// The only file that calls malloc: arenas, growing arrays, text, hashing, diagnostics and mapped files.
+// The only file that calls malloc: arenas, growing arrays, text, hashing, diagnostics, threads and mapped files.
 //
 // An arena is a list of zeroed chunks; small requests are cut from the newest one, large ones get a chunk of their own behind it,
 // so that the room left in the newest chunk is not lost. Chunks double from 16 KiB to 1 MiB.
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,4 +348,31 @@ void file_forget(const void *data, size_t size) {
 
 void file_unmap(const void *data, size_t size) {
     if (data && data != empty_file) munmap((void *)(uintptr_t)data, size);
+}
+
+// ---- work side by side ----
+typedef struct {
+    void (*fn)(void *item);
+    void *item;
+    pthread_t thread;
+    bool running;
+} Work;
+
+static void *work_thread(void *arg) {
+    Work *w = arg;
+    w->fn(w->item);
+    return NULL;
+}
+
+void each_side_by_side(void *items, int n, size_t size, void (*fn)(void *item)) {
+    Work *work = mem_realloc(NULL, (size_t)(n + 1) * sizeof *work);
+    for (int i = 0; i < n; i++) {
+        work[i] = (Work){.fn = fn, .item = (char *)items + (size_t)i * size};
+        work[i].running = i > 0 && pthread_create(&work[i].thread, NULL, work_thread, &work[i]) == 0;
+    }
+    for (int i = 0; i < n; i++)
+        if (!work[i].running) fn(work[i].item);
+    for (int i = 0; i < n; i++)
+        if (work[i].running) pthread_join(work[i].thread, NULL);
+    mem_realloc(work, 0);
 }

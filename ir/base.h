@@ -84,6 +84,11 @@ void diag_warning(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2
 void diag_free(Diag *d);
 void diag_move(Diag *to, Diag *from); // appends from's messages and frees it
 
+// ---- work side by side ----
+// fn of each of n items of `size` bytes, a thread each but for the first, and for those that no thread was to be had for: the caller's does
+// these. Returns when all are done. What the items share is the caller's business: arenas and Dims may not be.
+void each_side_by_side(void *items, int n, size_t size, void (*fn)(void *item));
+
 // ---- files ----
 // The whole file, mapped read-only; NULL and a message on failure. file_unmap releases it.
 const void *file_map(const char *path, size_t *size, Diag *d);
