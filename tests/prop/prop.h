@@ -50,10 +50,11 @@ void prop_generate(Case *c, uint64_t seed, Arena *a);
 // One line of text on the configuration, in `a`.
 const char *prop_config_text(const Case *c, Arena *a);
 
-// ---- shared by generate.c and expr.c ----
+// ---- shared by generate.c, expr.c and configure.c ----
 uint32_t gen_bits(Gen *g);
 int gen_int(Gen *g, int lo, int hi); // inclusive
 bool gen_chance(Gen *g, int percent);
+Config prop_configure(Gen *g, Arena *a); // text in `a`
 DType gen_type(Gen *g);
 // A body of the result type t over the items; *exact: whether its result is.
 const Expr *gen_body(Gen *g, DType t, const Item *in, int nin, const Value *like, bool *exact);
